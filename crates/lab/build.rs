@@ -1,6 +1,6 @@
-//! Tells the crate which compiler builds it, which a benchmark says beside its figures; and gives
-//! the simulator a name, for the cache of what it has simulated: a digest of the sources that a
-//! result depends on, and of the versions of what they use.
+//! Passes two values to the crate. The first is the compiler that builds it, which benchmarks
+//! report with their figures. The second names the simulator for the cache of simulation results: a
+//! digest of the sources that a result depends on, and of the versions of their dependencies.
 
 use std::env;
 use std::fs;
@@ -10,8 +10,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-/// Sources of the locks, of the simulated machine, of what its threads do, and of how these are put
-/// together.
+/// Sources of the locks, of the simulated machine, of the workloads, and of their combination.
 const SOURCES: [&str; 10] = [
     "../collection/src",
     "../core/src",
@@ -40,8 +39,8 @@ fn compiler() -> String {
     version.as_deref().unwrap_or("an unknown rustc").trim().to_owned()
 }
 
-/// The digest, in hexadecimal digits. Where the crate stands alone, packaged, its version says
-/// which sources it was made with.
+/// The digest, in hexadecimal digits. In a packaged crate the other sources are missing, and the
+/// version of the crate stands for them.
 fn model() -> io::Result<String> {
     if !SOURCES.iter().all(|source| Path::new(source).exists()) {
         return Ok(env::var("CARGO_PKG_VERSION").unwrap_or_default());

@@ -7,18 +7,21 @@ mod man;
 mod measure;
 mod reproduce;
 mod simulate;
+pub mod threads;
 mod torture;
 mod validate;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use nearlock_lab::quantity;
 
-pub use bench::{BenchArgs, BenchMode, ThreadCount};
+pub use bench::{BenchArgs, BenchMode};
 pub use completions::CompletionsArgs;
 pub use list::{ListArgs, Listed};
 pub use man::ManArgs;
 pub use measure::MeasureArgs;
 pub use reproduce::ReproduceArgs;
 pub use simulate::SimulateArgs;
+pub use threads::ThreadRange;
 pub use torture::{TortureArgs, WaitPolicy};
 pub use validate::ValidateArgs;
 
@@ -35,7 +38,7 @@ Results go to standard output; progress and everything else to standard error.";
 /// Without a command: a tour of a minute, with this machine measured and a published table
 /// reproduced.
 #[derive(Debug, Parser)]
-#[command(name = "nearlock", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "nearlock", version, after_help = EXIT_CODES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -77,6 +80,15 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// More are never needed, and many more would not fit in memory.
 const SEEDS_MAX: usize = 10_000;
+
+/// A time in ns: a whole number, or one with a unit, as in `1ms`. At most 0.1 s.
+fn work_ns(text: &str) -> Result<u64, String> {
+    const WORK_NS_MAX: u64 = 100_000_000;
+    let ns = quantity::read(text, "ns").filter(|ns| *ns <= WORK_NS_MAX);
+    ns.ok_or_else(|| {
+        "it must be a time from 0 to 100ms: a number of ns, or one with a unit, as in 5us".to_owned()
+    })
+}
 
 fn seeds(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=SEEDS_MAX).contains(number));

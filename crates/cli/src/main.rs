@@ -37,14 +37,14 @@ fn main() -> ExitCode {
         Ok(Ending::Success) => ExitCode::SUCCESS,
         Ok(Ending::CheckFailed) => ExitCode::from(EXIT_CHECK_FAILED),
         Err(error) => match error.downcast_ref::<io::Error>() {
-            // Whoever read the results has seen enough.
+            // The reader of the results has closed the pipe, which is no error.
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Some(error) => {
                 report::say(format_args!("error: cannot write the results: {error}"));
                 ExitCode::from(EXIT_CHECK_FAILED)
             }
             None => {
-                report::say(format_args!("error: {error}"));
+                report::error(&error);
                 ExitCode::from(EXIT_USAGE)
             }
         },

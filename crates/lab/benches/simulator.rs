@@ -1,8 +1,8 @@
-//! How fast the simulator is: `cargo bench -p nearlock-lab --bench simulator [-- LOCK...]`.
+//! The speed of the simulator: `cargo bench -p nearlock-lab --bench simulator [-- LOCK...]`.
 //!
-//! Each point is a lock under locktorture on one of this machine's processors; its time is that of
-//! the fastest of some runs, machine and tasks made and dropped included. The points take turns, so
-//! that a busy moment of the machine does not hit one of them alone.
+//! Each point is a lock under locktorture on one processor of this machine. Its time is that of the
+//! fastest of several runs, and includes the creation and the drop of machine and tasks. The points
+//! are run alternately, so that a busy moment of the machine does not affect one of them only.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use nearlock_sim::{Counters, Machine, Pause, Sim};
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::{LongHolds, OwnLine, Params, ShortHolds, Stats, TortureState, Writer};
 
-/// How often each point is run.
+/// The number of runs of each point.
 const ROUNDS: usize = 5;
 
 /// Lock, threads, acquisitions.
@@ -94,7 +94,7 @@ impl LockVisitor<Sim> for SimulatorBench<'_> {
     }
 }
 
-/// Halts the machine when the lock has been acquired often enough.
+/// Halts the machine after a given number of acquisitions.
 struct Countdown(Rc<Cell<u64>>);
 
 impl Observer for Countdown {

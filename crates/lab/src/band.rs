@@ -1,9 +1,8 @@
-//! What the band of a reproduced cell is made of: the parameters of the simulator that are
-//! uncertain and matter, and how far each is moved, alone.
+//! The band of a reproduced cell: the sensitive and uncertain parameters of the simulator, and how
+//! far each of them is moved, alone.
 //!
-//! `machine.queued-grab-fraction` is not among them: between 0.15 and 0.2 some locks fall off a
-//! cliff that no real machine has, so that a band across it would say something about the model
-//! only.
+//! `machine.queued-grab-fraction` is not one of them. Between 0.15 and 0.2 some locks collapse in a
+//! way that no real machine shows, so that a band across this range would describe the model only.
 
 use std::fmt;
 
@@ -12,14 +11,14 @@ use crate::settings::{Assignment, Configuration, Value};
 use crate::simulate::workloads;
 use nearlock_sim::spec::MachineSpec;
 
-/// How a parameter is moved from its value.
+/// A change of a parameter from its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// Multiplied, where it is a number.
+    /// Multiplied by a factor, if it is a number.
     Times(f64),
-    /// Set to this.
+    /// Set to this value.
     To(Value),
-    /// Of these two words, set to the one that it is not.
+    /// Set to the other one of these two words.
     Other(&'static str, &'static str),
 }
 
@@ -36,11 +35,11 @@ impl fmt::Display for Change {
 /// A sensitive parameter.
 #[derive(Debug)]
 pub struct Parameter {
-    /// Its name, as in `--set`.
+    /// The name, as in `--set`.
     pub setting: &'static str,
-    /// Each makes one variation.
+    /// The changes. Each makes one variation.
     pub changes: &'static [Change],
-    /// Why it is uncertain by so much.
+    /// Why the parameter is uncertain by this much.
     pub reason: &'static str,
 }
 
@@ -81,13 +80,13 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// The variations of these parameters where `workload` is simulated on `machine` as `central` says.
-/// What would change nothing is left out: settings of other workloads, and values that are set
-/// already.
+/// The variations of these parameters for a simulation of `workload` on `machine` with the settings
+/// of `central`. Variations without effect are left out: settings of other workloads, and values
+/// that are already set.
 ///
 /// # Errors
 ///
-/// If a parameter is no setting.
+/// If a parameter is not a setting.
 pub fn variations(
     parameters: &[Parameter],
     workload: &str,
@@ -116,7 +115,7 @@ fn moved(present: Value, change: Change) -> Value {
         (Change::Times(factor), Value::Integer(present)) => {
             Value::Integer((present as f64 * factor).round() as u64)
         }
-        // Rounded, as it is shown in commands.
+        // Rounded, since commands show the value.
         (Change::Times(factor), Value::Float(present)) => {
             Value::Float((present * factor * 1e6).round() / 1e6)
         }
@@ -133,7 +132,7 @@ mod tests {
     use crate::settings::Group;
     use std::fs;
 
-    /// Variations as they are shown.
+    /// The variations as texts.
     fn texts(variations: &[Assignment]) -> Vec<String> {
         variations.iter().map(Assignment::to_string).collect()
     }
@@ -173,7 +172,7 @@ mod tests {
             configuration.assign(variation).unwrap();
         }
         configuration.configure_machine(&mut machine).unwrap();
-        // That has set them all, so they are moved from there.
+        // The assignments have set all parameters, so these are moved from the new values.
         let moved = variations(PARAMETERS, "locktorture", &configuration, &machine).unwrap();
         let shown = texts(&moved);
         for text in [
@@ -243,11 +242,12 @@ mod tests {
     #[test]
     fn the_calibration_page_has_the_same_parameters() {
         let page =
-            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/calibration.md")).unwrap();
+            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/laboratory/calibration.md"))
+                .unwrap();
         for Parameter { setting, changes, reason } in PARAMETERS {
             let changes: Vec<_> = changes.iter().map(Change::to_string).collect();
             let line = format!("| `{setting}` | {} | {reason} |", changes.join(", "));
-            assert!(page.contains(&line), "docs/calibration.md has no line:\n{line}");
+            assert!(page.contains(&line), "docs/laboratory/calibration.md has no line:\n{line}");
         }
     }
 }

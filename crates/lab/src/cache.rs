@@ -1,12 +1,12 @@
-//! What has been simulated before, in a file: a run that was ended early goes on where it was, and
-//! one that is made again is read.
+//! A file with the results of earlier simulations. A run that was interrupted continues where it
+//! stopped, and a repeated run is read from the file.
 //!
-//! A figure is found by a digest of everything that it depends on: the machine with all its
-//! parameters, the workload with its constants, the lock and its settings, the number of threads,
-//! the seed, the window, and the sources of the simulator and of the locks, with their compiler.
-//! Whoever changes one of these simulates anew. Lines that cannot be read, such as the last one of
-//! a run that was killed, are as if they were not there. Of the same key the last line
-//! counts. Nothing is ever taken out: the file may be deleted at any time.
+//! The key of a result is a digest of everything that the result depends on. This is the machine
+//! with all its parameters, the workload with its constants, and the lock with its settings. It is
+//! also the number of threads, the seed, the window, and the sources of the simulator and of the
+//! locks, with their compiler. A change of any of these causes a new simulation. Lines that cannot
+//! be read, such as the last line of a killed run, are ignored. If several lines have the same key,
+//! the last one counts. Nothing is ever removed, and the file may be deleted at any time.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,12 +19,12 @@ use sha2::{Digest, Sha256};
 
 use crate::simulate::{Simulated, Simulation};
 
-/// Digest of the simulator's sources: `build.rs`.
+/// Digest of the simulator's sources, from `build.rs`.
 const MODEL: &str = env!("NEARLOCK_MODEL");
-/// What compiled them, and for which processor: homes are shared by machines.
+/// The compiler of the sources and the target processor, since machines may share a home directory.
 const BUILT: &str = concat!(env!("NEARLOCK_RUSTC"), " ", env!("NEARLOCK_TARGET"));
 
-/// The last word of a line. A line without it was cut off, maybe within a number.
+/// The last word of a line. A line without it was cut off, possibly within a number.
 const END: &str = "v1";
 
 /// The figures of a simulation that tables are made of.
@@ -32,7 +32,7 @@ const END: &str = "v1";
 pub struct Figures {
     /// Acquisitions per microsecond.
     pub ops_per_us: f64,
-    /// Jobs per minute, where there are some.
+    /// Jobs per minute, if the workload has jobs.
     pub jobs_per_minute: Option<f64>,
     /// Share of CPU time in slow paths.
     pub slow_path_share: f64,
@@ -49,7 +49,7 @@ impl From<&Simulated> for Figures {
 }
 
 impl Figures {
-    /// As they stand in the file. A number is written so that it is read as the same.
+    /// The line of the file. A number is written so that reading gives exactly the same number.
     fn line(&self, key: &str) -> String {
         let jobs = self.jobs_per_minute.map_or_else(|| "-".to_owned(), |jobs| format!("{jobs:?}"));
         format!("{key} {:?} {jobs} {:?} {END}\n", self.ops_per_us, self.slow_path_share)
@@ -65,7 +65,7 @@ impl Figures {
     }
 }
 
-/// The cache cannot be used.
+/// The cache file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cache {}: {source}: it must be a file that can be written, or made", path.display())]
 pub struct CacheError {
@@ -73,7 +73,7 @@ pub struct CacheError {
     source: io::Error,
 }
 
-/// What has been simulated, and the file to which more is added.
+/// Earlier results, and the file to which new ones are added.
 #[derive(Debug)]
 pub struct Cache {
     known: HashMap<String, Figures>,
@@ -83,12 +83,12 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache in this file, which is made, with its directory, if it is not there. Several
-    /// processes may use it at once.
+    /// Opens the cache in this file. The file and its directory are created if they do not exist.
+    /// Several processes may use the file at once.
     ///
     /// # Errors
     ///
-    /// If it cannot be made, read or written.
+    /// If the file cannot be created, read or written.
     pub fn open(path: &Path) -> Result<Self, CacheError> {
         Self::try_open(path).map_err(|source| CacheError { path: path.to_owned(), source })
     }
@@ -101,50 +101,51 @@ impl Cache {
         let bytes = if path.is_file() { fs::read(path)? } else { Vec::new() };
         let text = String::from_utf8_lossy(&bytes);
         if !text.is_empty() && !text.ends_with('\n') {
-            // Else the next line would be part of one that was cut off.
+            // Without the line end, the next line would be appended to one that was cut off.
             file.write_all(b"\n")?;
         }
         let known = text.split_inclusive('\n').filter_map(Figures::read).collect();
         Ok(Self { known, path: path.to_owned(), file: Mutex::new(file), failure: OnceLock::new() })
     }
 
-    /// The same without what has been simulated: that will be added again.
+    /// The same cache without its earlier results, which will be added again.
     pub fn fresh(mut self) -> Self {
         self.known.clear();
         self
     }
 
-    /// The figures of this simulation, if it has been made.
+    /// The figures of this simulation, if the cache has them.
     pub fn get(&self, simulation: &Simulation) -> Option<Figures> {
         self.known.get(&key(simulation)).copied()
     }
 
-    /// Adds those of a simulation to the file, or to none if that has failed once: then what is
-    /// simulated is still right, and will be simulated again. See [`failure`](Self::failure).
+    /// Adds the figures of a simulation to the file. After a write has failed, nothing more is
+    /// written. The results are still right then, and will be simulated again. See
+    /// [`failure`](Self::failure).
     pub fn add(&self, simulation: &Simulation, figures: &Figures) {
         let line = figures.line(&key(simulation));
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if self.failure.get().is_some() {
             return;
         }
-        // In one piece, so that lines of several processes do not mix.
+        // Written as a whole, so that lines of several processes do not mix.
         if let Err(source) = file.write_all(line.as_bytes()) {
             _ = self.failure.set(CacheError { path: self.path.clone(), source });
         }
     }
 
-    /// Why not all could be added.
+    /// The error because of which some figures could not be added.
     pub fn failure(&self) -> Option<&CacheError> {
         self.failure.get()
     }
 }
 
-/// Everything that the figures depend on.
+/// A digest of everything that the figures depend on.
 pub(crate) fn key(simulation: &Simulation) -> String {
     digest(&format!("{MODEL} {BUILT} {}", described(simulation)))
 }
 
-/// 128 bits in hexadecimal digits.
+/// A digest of 128 bits, in hexadecimal digits.
 pub(crate) fn digest(text: &str) -> String {
     Sha256::digest(text).iter().take(16).fold(String::new(), |mut hex, byte| {
         _ = write!(hex, "{byte:02x}");
@@ -152,9 +153,9 @@ pub(crate) fn digest(text: &str) -> String {
     })
 }
 
-/// What is simulated, whatever the sources: machine, workload and lock, with their constants.
+/// The simulation without the sources: machine, workload and lock, with their constants.
 pub(crate) fn described(simulation: &Simulation) -> String {
-    // Whether waits are recorded changes no figure.
+    // Recording of waits changes no figure.
     let Simulation {
         machine,
         workload,
@@ -193,7 +194,7 @@ mod tests {
         configuration.simulation(machine, workload, names::lock(lock).unwrap(), threads, seed)
     }
 
-    /// A path that no other test has, with nothing there.
+    /// A path that is unique to a test, without a file.
     fn path(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("nearlock-cache-{}-{name}", std::process::id()));
         _ = fs::remove_file(&path);
@@ -243,10 +244,10 @@ mod tests {
         Cache::open(&path).unwrap().add(&one, &FIGURES);
         let whole = fs::read_to_string(&path).unwrap();
         let line = FIGURES.line(&key(&other));
-        // With all but its end it is whole.
+        // A line without only its line end is complete.
         for end in 0..line.len() - 1 {
             fs::write(&path, format!("{whole}{}", &line[..end])).unwrap();
-            // The second sees what the first has made of it.
+            // The second pass sees the file that the first has written.
             for _ in 0..2 {
                 let cache = Cache::open(&path).unwrap();
                 assert_eq!((cache.get(&one), cache.get(&other)), (Some(FIGURES), None), "{end}");

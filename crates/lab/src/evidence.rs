@@ -1,9 +1,9 @@
-//! All reproduced tables on one page: what each document claims, published beside simulated, which
-//! cells were used to choose the model, what does not fit, and which conclusion hangs on which
-//! parameter.
+//! All reproduced tables on one page. The page shows the claims of each document, and published
+//! beside simulated figures. It shows which cells were used to choose the model, which cells do not
+//! fit, and which conclusions depend on which parameter.
 //!
-//! The page comes as HTML, which needs no network and can be read without script, and as Markdown.
-//! Both are made from [`Page`], by the templates in `templates/`.
+//! The page comes as HTML, which needs no network and no script, and as Markdown. Both are made
+//! from [`Page`] with the templates in `templates/`.
 
 mod view;
 
@@ -15,45 +15,45 @@ use crate::published::{DOCUMENTS, Document, TABLES};
 use crate::reproduce::{ReproduceError, Reproduced, Vary, constants, mean_error};
 use view::{DocumentView, Flip, Summary};
 
-/// What was simulated, and how.
+/// The simulations of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct EvidenceRun<'a> {
     /// The command that makes the page.
     pub command: &'a str,
-    /// With which changes.
+    /// The changes with which the tables were simulated.
     pub vary: Vary,
-    /// What came of it.
+    /// The results.
     pub reproduced: &'a [Reproduced],
 }
 
 /// The page cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// A picture.
+    /// A picture failed.
     #[error(transparent)]
     Plot(#[from] PlotError),
-    /// What the tables are made of.
+    /// The digest of the tables' constants failed.
     #[error(transparent)]
     Tables(#[from] ReproduceError),
-    /// A template.
+    /// A template failed.
     #[error("cannot write the page: {0}")]
     Template(#[from] askama::Error),
 }
 
-/// What the templates show.
+/// The contents of the page, for the templates.
 pub struct Page<'a> {
     run: EvidenceRun<'a>,
-    /// In UTC.
+    /// The date in UTC.
     date: String,
     version: &'static str,
-    /// Digest of the constants that tables are made with, unless something else is said.
+    /// Digest of the constants of the tables, unless the page tells otherwise.
     constants: String,
-    /// The picture at the head.
+    /// The picture at the top.
     overview: Option<String>,
-    /// A line for each table.
+    /// One entry for each table.
     summaries: Vec<Summary>,
     documents: Vec<DocumentView>,
-    /// Which conclusions each change turns round.
+    /// The conclusions that each change reverses.
     flips: Vec<Flip>,
 }
 
@@ -66,7 +66,7 @@ struct Html<'a>(&'a Page<'a>);
 struct Markdown<'a>(&'a Page<'a>);
 
 impl<'a> Page<'a> {
-    /// Of this run, made today.
+    /// The page of this run, with today's date.
     ///
     /// # Errors
     ///
@@ -86,26 +86,26 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The picture at the head, as SVG. `None` if no table of the run has a figure that stands for
-    /// it.
+    /// The picture at the top, as SVG. `None` if no table of the run has a headline figure.
     pub fn overview(&self) -> Option<&str> {
         self.overview.as_deref()
     }
 
-    /// As HTML.
+    /// The page as HTML.
     ///
     /// # Errors
     ///
-    /// If the template cannot be filled in.
+    /// If the template fails.
     pub fn html(&self) -> Result<String, PageError> {
         Ok(Html(self).render()?)
     }
 
-    /// As Markdown. The picture at the head is the file `evidence.svg` beside it.
+    /// The page as Markdown. The picture at the top is the file `evidence.svg` in the same
+    /// directory.
     ///
     /// # Errors
     ///
-    /// If the template cannot be filled in.
+    /// If the template fails.
     pub fn markdown(&self) -> Result<String, PageError> {
         Ok(Markdown(self).render()?)
     }
@@ -114,18 +114,43 @@ impl<'a> Page<'a> {
         self.run.vary == Vary::Band
     }
 
-    /// How many cells have a published figure.
+    /// The number of cells with a published figure.
     fn published_count(&self) -> usize {
         let counted = self.run.reproduced.iter().filter_map(|table| mean_error(&table.cells, |_| true));
         counted.map(|error| error.cells).sum()
     }
 
-    /// All tables that there are.
+    /// How many conclusions hold in the simulation.
+    fn hold(&self) -> usize {
+        self.summaries.iter().map(|summary| summary.hold).sum()
+    }
+
+    /// How many conclusions the documents draw.
+    fn conclusions(&self) -> usize {
+        self.summaries.iter().map(|summary| summary.statements).sum()
+    }
+
+    /// How many conclusions some change reverses.
+    fn hang(&self) -> usize {
+        self.summaries.iter().map(|summary| summary.hang).sum()
+    }
+
+    /// The conclusions that do not hold, each with its table.
+    fn fails(&self) -> Vec<(&'static str, &str)> {
+        let mut fails = Vec::new();
+        for table in self.documents.iter().flat_map(|document| &document.tables) {
+            let failed = table.statements.iter().filter(|statement| statement.kind == "fails");
+            fails.extend(failed.map(|statement| (table.name, statement.text.as_str())));
+        }
+        fails
+    }
+
+    /// The number of all tables.
     fn tables(&self) -> usize {
         TABLES.len()
     }
 
-    /// Tables that are not in this run.
+    /// The tables that are not in this run.
     fn missing(&self) -> Vec<&'static str> {
         let is_here =
             |name: &&str| self.run.reproduced.iter().any(|reproduced| reproduced.table.name == *name);
@@ -133,7 +158,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The figures that stand for the tables, by document.
+/// The headline figures of the tables, by document.
 fn effects(reproduced: &[Reproduced]) -> Vec<Effects> {
     let of = |document: &'static Document| {
         let claims = document.tables.iter().flat_map(|claim| {

@@ -1,19 +1,20 @@
-//! The laboratory: simulated workloads, tables published and reproduced.
+//! The laboratory: simulated workloads, and published tables with their reproductions.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`simulate`] | one simulated cell |
-//! | [`sweep`] | many of them, spread over the processors |
-//! | [`published`], [`reproduce`] | a published table, and the same table simulated |
-//! | [`cache`] | what has been simulated before |
-//! | [`band`] | how far a simulated figure is uncertain: the parameters that are moved |
-//! | [`mechanisms`] | what the model is made of, to be changed one by one |
+//! | [`sweep`] | many cells, spread over the processors |
+//! | [`published`], [`reproduce`] | a published table, and its simulation |
+//! | [`cache`] | results of earlier simulations |
+//! | [`band`] | the uncertainty of a simulated figure: the parameters that are moved |
+//! | [`mechanisms`] | the mechanisms of the model, to be changed one by one |
 //! | [`plot`] | pictures of results |
 //! | [`evidence`] | all reproduced tables on one page |
-//! | [`lockstat`] | how long locks were waited for and held |
+//! | [`lockstat`] | statistics of waits for locks and of holds |
 //! | [`settings`] | `NAME.KEY=VALUE` |
 //! | [`locks`] | `NAME[KEY=VALUE,...]` |
-//! | [`names`] | what can be asked for by name |
+//! | [`names`] | look-up by name |
+//! | [`quantity`] | numbers with units |
 
 pub mod band;
 pub mod cache;
@@ -24,6 +25,7 @@ pub mod mechanisms;
 pub mod names;
 pub mod plot;
 pub mod published;
+pub mod quantity;
 pub mod reproduce;
 pub mod settings;
 pub mod simulate;
@@ -34,5 +36,5 @@ pub use nearlock_core::events::LockEvent;
 pub use nearlock_core::settings::Setting;
 pub use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 
-/// The compiler that has built this crate.
+/// The compiler that built this crate.
 pub const COMPILER: &str = env!("NEARLOCK_RUSTC");

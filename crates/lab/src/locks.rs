@@ -1,56 +1,56 @@
 //! Locks as they are written on the command line: `NAME` or `NAME[KEY=VALUE,...]`.
 //!
 //! A key is a switch of the lock's algorithm, or the last part of the name of a setting that the
-//! lock obeys: so `cna[threshold-ns=100000]` is `cna` with `cna.threshold-ns=100000` for itself
-//! alone, and stands beside another `cna` in one run.
+//! lock uses. For example, `cna[threshold-ns=100000]` is `cna` with its own
+//! `cna.threshold-ns=100000`. It can be used together with another `cna` in one run.
 
 use nearlock_collection::subjects::{SUBJECTS, Subject};
 use nearlock_core::settings::Setting;
 use nearlock_core::tuning::{Position, Values};
 
-use crate::names::{PEERS, UnknownName, suggestion};
+use crate::names::{PEERS, UnknownName, forgiven, suggestion};
 use crate::settings::{any_of, lock_number, lock_values};
 
-/// Why a lock cannot be had.
+/// Why a lock is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// There is none of this name.
+    /// There is no lock with this name.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// A lock of others, with brackets.
+    /// A peer lock with brackets.
     #[error("`{text}`: {peer} is a peer, and peers have no switches; write {peer}")]
     Peer {
-        /// What was given.
+        /// The given text.
         text: String,
         /// The peer.
         peer: &'static str,
     },
-    /// Not of that form.
+    /// The text does not have this form.
     #[error("`{text}` is no lock: write NAME or NAME[KEY=VALUE,...], as in cna[threshold-ns=100000]")]
     Form {
-        /// What was given.
+        /// The given text.
         text: String,
     },
     /// There is no such switch.
-    #[error("{lock} has no switch or setting `{key}`{}; {}", suggestion(key, &keys(known)), there_are(known))]
+    #[error("{lock} has no switch or setting `{key}`{} {}", suggestion_of(key, known), there_are(known))]
     Key {
         /// The lock.
         lock: &'static str,
-        /// What was given.
+        /// The given key.
         key: String,
-        /// The keys that there are, and their values.
+        /// The existing keys and their values.
         known: Vec<(&'static str, String)>,
     },
-    /// A value that it cannot have.
+    /// A value that the key cannot have.
     #[error("{lock}: {key} must be {range}, not `{value}`")]
     Value {
         /// The lock.
         lock: &'static str,
         /// The key.
         key: &'static str,
-        /// The values that there are.
+        /// The possible values.
         range: String,
-        /// What was given.
+        /// The given value.
         value: String,
     },
     /// A key that was given before.
@@ -63,8 +63,11 @@ pub enum LockError {
     },
 }
 
-fn keys<'a>(known: &[(&'a str, String)]) -> Vec<&'a str> {
-    known.iter().map(|(key, _)| *key).collect()
+/// The nearest keys, or a semicolon if there are none.
+fn suggestion_of(key: &str, known: &[(&str, String)]) -> String {
+    let keys: Vec<_> = known.iter().map(|(key, _)| *key).collect();
+    let near = suggestion(key, &keys);
+    if near.is_empty() { ";".to_owned() } else { near }
 }
 
 fn there_are(known: &[(&str, String)]) -> String {
@@ -72,10 +75,10 @@ fn there_are(known: &[(&str, String)]) -> String {
         return "it has none".to_owned();
     }
     let each: Vec<_> = known.iter().map(|(key, values)| format!("{key} ({values})")).collect();
-    format!("there are: {}", each.join(", "))
+    format!("There are: {}", each.join(", "))
 }
 
-/// The entries of lists of locks: between commas that are in no brackets.
+/// The entries of lists of locks, separated at commas outside brackets.
 pub fn entries(lists: &[String]) -> Vec<&str> {
     let mut entries = Vec::new();
     for list in lists {
@@ -96,8 +99,8 @@ pub fn entries(lists: &[String]) -> Vec<&str> {
     entries
 }
 
-/// The lock of this name, switched and set as it says in brackets. A lock with brackets is made for
-/// the rest of the process.
+/// The lock with this name, with the switches and settings in brackets. A lock with brackets lives
+/// for the rest of the process.
 ///
 /// # Errors
 ///
@@ -124,23 +127,23 @@ pub fn lock(text: &str) -> Result<&'static Subject, LockError> {
         made.assign(key, value)?;
         written.push(format!("{key}={value}"));
     }
-    Ok(made.subject(&format!("{name}[{}]", written.join(","))))
+    Ok(made.subject(&format!("{}[{}]", base.name, written.join(","))))
 }
 
 fn named(name: &str) -> Result<&'static Subject, UnknownName> {
-    Subject::named(name).ok_or_else(|| UnknownName {
+    Subject::named(name).or_else(|| forgiven(name)).ok_or_else(|| UnknownName {
         kind: "lock",
         name: name.to_owned(),
         known: SUBJECTS.iter().map(|subject| subject.name).collect(),
     })
 }
 
-/// A lock that is being made of another.
+/// A lock that is being derived from another.
 struct Made {
     base: &'static Subject,
     switched: Vec<Position>,
     set: Vec<(Setting, u64)>,
-    /// Those given so far.
+    /// The keys given so far.
     keys: Vec<&'static str>,
 }
 
@@ -174,12 +177,12 @@ impl Made {
         Ok(())
     }
 
-    /// The setting of this key that the algorithm obeys, switched as it may be.
+    /// The setting with this key that the algorithm uses with some switches.
     fn setting(&self, key: &str) -> Option<Setting> {
         self.settings().find(|setting| key_of(*setting) == key)
     }
 
-    /// Those of the algorithm, as it is recommended, and as this lock is switched.
+    /// The settings that the recommended form of the algorithm uses, and those that this lock uses.
     fn settings(&self) -> impl Iterator<Item = Setting> + use<> {
         let recommended = Subject::named(self.base.algorithm.name).expect("an algorithm is on the list");
         let own = self.base.settings().iter().filter(|own| !recommended.settings().contains(own));
@@ -204,7 +207,7 @@ impl Made {
     }
 }
 
-/// What a setting is called in brackets: `threshold-ns`.
+/// The name of a setting in brackets: `threshold-ns`.
 fn key_of(setting: Setting) -> &'static str {
     let name = setting.info().name;
     name.split_once('.').map_or(name, |(_, key)| key)
@@ -234,7 +237,7 @@ mod tests {
         assert_eq!(made.name, "linux-counter-mutex[waiter-preread=off,spinner-preread=off,budget-ns=7]");
         assert_eq!(lock("cna[ threshold-ns = 1 ]").unwrap().name, "cna[threshold-ns=1]");
         assert!(std::ptr::eq(lock("cna[]").unwrap(), named("cna").unwrap()));
-        // What a preset has switched can be switched back.
+        // A switch that a preset has set can be set back.
         let back = lock("linux-mutex-no-handoff[handoff=on]").unwrap();
         assert_eq!(back.switches(), named("linux-mutex").unwrap().switches());
         let number = lock("qspinlock-steal[park-turns=off,head-turns=0]").unwrap();
@@ -245,7 +248,7 @@ mod tests {
     fn what_is_wrong_in_brackets_is_said_with_what_there_is() {
         assert_eq!(
             error("linux-mutex[hand-off=off]"),
-            "linux-mutex has no switch or setting `hand-off` (did you mean `handoff`?); there are: spinning (never, \
+            "linux-mutex has no switch or setting `hand-off`; did you mean `handoff`? There are: spinning (never, \
              unless-owner-sleeps, always), spinner-queue (off, on), waiter-spins (off, on), handoff (off, on), \
              yields-before-queue (off, on), budget-ns (0 to 1000000000 ns)"
         );
@@ -259,6 +262,6 @@ mod tests {
             assert!(error(text).ends_with("as in cna[threshold-ns=100000]"), "{text}: {}", error(text));
         }
         assert_eq!(error("std[x=1]"), "`std[x=1]`: std is a peer, and peers have no switches; write std");
-        assert!(error("cnn[x=1]").starts_with("there is no lock `cnn` (did you mean `cna`?)"));
+        assert!(error("cnn[x=1]").starts_with("there is no lock `cnn`; did you mean `cna`"));
     }
 }

@@ -1,5 +1,5 @@
-//! Lockstat: how long locks were waited for and held, as lockstat(1) and LOCK_PROFILING(9) of
-//! FreeBSD show it.
+//! Lockstat: statistics of waits for locks and of holds, as lockstat(1) and LOCK_PROFILING(9) of
+//! FreeBSD show them.
 //!
 //! ```text
 //!     asks            has it        releases
@@ -7,24 +7,26 @@
 //!       |     wait      |     hold      |
 //!       | block   spin  |
 //! ```
-//! *block*: the sleeps within the wait, together; *spin*: what is left of the wait of an
-//! acquisition that looked in vain. Both are recorded once for each acquisition that had any.
-//! Natively in ns of the clock, in the simulator in virtual ns.
+//! *block* is the sum of the sleeps within the wait. *spin* is the rest of the wait, if the thread
+//! looked without success. Both are recorded once for each acquisition that had any. Natively they
+//! are in ns of the clock, in the simulator in virtual ns.
 //!
-//! Two looks at the clock for each acquisition are what it costs, and here only: a lock has no
-//! instruction for it ([`nearlock_core::lockstat`]).
+//! The cost is two reads of the clock for each acquisition, and it arises only here: a lock has no
+//! instruction for lockstat ([`nearlock_core::lockstat`]).
 //!
-//! Source: what FreeBSD's probes and its lock profiling record, from descriptions in own words.
+//! Source: the records of FreeBSD's probes and of its lock profiling, from descriptions in own
+//! words.
 
 use hdrhistogram::Histogram;
 use nearlock_collection::subjects::Subject;
 use nearlock_core::lockstat::Waited;
 use serde::Serialize;
 
-/// Of the histograms: values are exact to 10 %, in little memory, since threads have several each.
+/// Precision of the histograms: values are exact to 10 %. They need little memory, since each
+/// thread has several.
 const SIGNIFICANT_DIGITS: u8 = 1;
 
-/// Which of FreeBSD's kinds of locks comes nearest: by it the events are named.
+/// The most similar kind of lock in FreeBSD. It determines the names of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -34,14 +36,14 @@ pub enum Class {
     Spin,
     /// A reader-writer lock whose waiters do not give up.
     Rw,
-    /// A reader-writer lock whose waiters may.
+    /// A reader-writer lock whose waiters may give up.
     Sx,
     /// FreeBSD's lockmgr.
     Lockmgr,
 }
 
 impl Class {
-    /// That of a lock.
+    /// The class of a lock.
     pub fn of(lock: &Subject) -> Self {
         match (lock.algorithm.name, lock.is_rw(), lock.is_timed()) {
             ("freebsd-lockmgr", ..) => Class::Lockmgr,
@@ -52,7 +54,7 @@ impl Class {
         }
     }
 
-    /// As the names of its events begin.
+    /// The first part of the names of its events.
     pub fn name(self) -> &'static str {
         match self {
             Class::Adaptive => "adaptive",
@@ -75,10 +77,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Both.
+    /// Both modes.
     pub const ALL: [Mode; 2] = [Mode::Writer, Mode::Reader];
 
-    /// In a word.
+    /// The name of the mode.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Writer => "writer",
@@ -87,7 +89,7 @@ impl Mode {
     }
 }
 
-/// How long something lasted, each time that it happened.
+/// The durations of an event.
 #[derive(Clone, Debug)]
 struct Spans {
     count: u64,
@@ -118,8 +120,8 @@ impl Spans {
         self.ns.add(&other.ns).expect("it grows");
     }
 
-    /// How often it lasted for 2^n to 2^(n+1)-1 ns; 0 counts to the first. From the shortest to the
-    /// longest.
+    /// How often the duration was 2^n to 2^(n+1)-1 ns, from the shortest to the longest. A duration
+    /// of 0 counts in the first bucket.
     fn distribution(&self) -> Vec<Bucket> {
         let mut buckets: Vec<Bucket> = Vec::new();
         for step in self.ns.iter_recorded() {
@@ -143,7 +145,7 @@ impl Spans {
     }
 }
 
-/// What was recorded of the acquisitions of one lock in one mode.
+/// Records of the acquisitions of one lock in one mode.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     contended: u64,
@@ -154,7 +156,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// It has been acquired after so long, in ns, in which the thread has waited so.
+    /// Records an acquisition after `wait_ns`. `waited` tells how the thread waited during this
+    /// time.
     pub fn acquired(&mut self, wait_ns: u64, waited: Waited) {
         self.wait.record(wait_ns);
         self.contended += u64::from(waited.has_waited());
@@ -166,12 +169,12 @@ impl Record {
         }
     }
 
-    /// It has been held for so long, in ns.
+    /// Records a hold of this length, in ns.
     pub fn released(&mut self, hold_ns: u64) {
         self.hold.record(hold_ns);
     }
 
-    /// Adds what another thread has recorded.
+    /// Adds the records of another thread.
     pub fn add(&mut self, other: &Self) {
         self.contended += other.contended;
         let pairs = [
@@ -183,7 +186,7 @@ impl Record {
         pairs.into_iter().for_each(|(sum, one)| sum.add(one));
     }
 
-    /// What it comes to, if there was any acquisition.
+    /// The statistics, if there was any acquisition.
     pub fn statistics(&self, name: String, class: Class, mode: Mode) -> Option<LockStatistics> {
         (self.wait.count > 0).then(|| LockStatistics {
             name,
@@ -202,36 +205,36 @@ impl Record {
     }
 }
 
-/// How often something lasted that long.
+/// A bucket of a distribution of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Bucket {
-    /// From so many ns, a power of two, to less than twice as many.
+    /// The lower bound in ns, a power of two. The upper bound is twice as long.
     pub from_ns: u64,
-    /// How often.
+    /// The number of durations in the bucket.
     pub count: u64,
 }
 
 /// One kind of event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// Its name, as a probe of lockstat's: `adaptive-spin`. (`hold` is lockstat's -H.)
+    /// The name, as that of a probe of lockstat: `adaptive-spin`. (`hold` is lockstat's -H.)
     pub event: String,
-    /// How often it happened.
+    /// The number of events.
     pub count: u64,
-    /// How long all of them lasted together, in ns.
+    /// The sum of their durations, in ns.
     pub total_ns: u64,
     /// The longest, in ns.
     pub max_ns: u64,
-    /// How long they lasted.
+    /// The distribution of their durations.
     pub distribution: Vec<Bucket>,
 }
 
 /// The statistics of a lock in one mode: a row of LOCK_PROFILING, and the events of lockstat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LockStatistics {
-    /// The lock; with a number, if there are several.
+    /// The lock, with a number if there are several.
     pub name: String,
-    /// What its events are named after.
+    /// The class after which its events are named.
     pub class: Class,
     /// How it was acquired.
     pub mode: Mode,
@@ -239,15 +242,15 @@ pub struct LockStatistics {
     pub max_ns: u64,
     /// The longest wait, in ns.
     pub wait_max_ns: u64,
-    /// All holds that have ended, together, in ns.
+    /// The sum of all completed holds, in ns.
     pub total_ns: u64,
-    /// All waits that have ended with the lock, together, in ns.
+    /// The sum of all waits that ended with an acquisition, in ns.
     pub wait_total_ns: u64,
-    /// Acquisitions.
+    /// The number of acquisitions.
     pub count: u64,
-    /// Those of them that had to wait: that looked in vain, or slept.
+    /// The number of acquisitions that had to wait: that looked without success, or slept.
     pub cnt_lock: u64,
-    /// Spin, block and hold.
+    /// The events spin, block and hold.
     pub events: Vec<Event>,
 }
 

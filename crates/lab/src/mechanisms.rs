@@ -1,12 +1,11 @@
-//! What the model is made of, mechanism by mechanism: what each adds is seen by taking it out, or
-//! by putting in what is left out, alone.
+//! The mechanisms of the model. The contribution of each is measured by disabling it alone, or by
+//! enabling one that is off.
 
 use crate::band::{Change, Parameter};
 use crate::settings::Value;
 
 /// All mechanisms of the model that can be switched or moved, of machines, workloads and the
-/// simulation. Those of other workloads than the table's are left out, and so is a change to what
-/// is so already.
+/// simulation. For a table, mechanisms of other workloads and changes without effect are left out.
 pub const MECHANISMS: &[Parameter] = &[
     Parameter {
         setting: "simulation.placement",

@@ -1,14 +1,16 @@
-//! Pictures of results, as SVG: text stays text, and the same results give the same bytes.
+//! Pictures of results, as SVG. Text remains text, and the same results give the same bytes.
 //!
 //! | module | what |
 //! |---|---|
 //! | `simulated` | throughput and waits of locks against the number of threads |
-//! | `reproduced`, `listed` | a published table beside the same table simulated |
-//! | `overview` | what all tables come to |
+//! | `reproduced`, `listed` | a published table beside its simulation |
+//! | `headline` | two variants of a table, with the conclusion as the title |
+//! | `overview` | an overview of all tables |
 //! | `measured` | speed of measured locks as a multiple of a baseline's |
-//! | `panel` | a frame with its axes, and how values lie on them |
+//! | `panel` | a frame with its axes, and the scales of the axes |
 //! | `marks` | colours, markers and labels |
 
+mod headline;
 mod listed;
 mod marks;
 mod measured;
@@ -28,6 +30,7 @@ use plotters::style::{Color, FontStyle, IntoFont, RGBColor, TextStyle, WHITE};
 use crate::names;
 use nearlock_sim::spec::MachineSpec;
 
+pub use headline::{Headline, headline};
 pub use measured::{Speed, measured};
 pub use overview::{Effects, overview};
 pub use reproduced::{panels, reproduced};
@@ -44,25 +47,25 @@ impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for PlotE
     }
 }
 
-/// A picture, or part of one; coordinates are pixels from its upper left corner.
+/// A picture or a part of one. Coordinates are pixels from its upper left corner.
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// What a reader sees who points at a figure.
+/// Texts that a reader sees who points at a figure.
 #[derive(Default)]
 struct Hints(RefCell<Vec<((i32, i32), String)>>);
 
 impl Hints {
-    /// Adds what is said of the figure at this point.
+    /// Adds the text for the figure at this point.
     fn add(&self, at: (i32, i32), text: String) {
         self.0.borrow_mut().push((at, text));
     }
 }
 
-/// Around a point that has a hint, in pixels.
+/// The radius around a point in which its hint is shown, in pixels.
 const HINT_RADIUS: i32 = 9;
 
-/// Draws a picture of this width and height, in pixels. `instead` is said to those who cannot see
-/// it.
+/// Draws a picture of this width and height, in pixels. `instead` is the text for readers who
+/// cannot see it.
 fn picture(
     size: (u32, u32),
     instead: &str,
@@ -85,16 +88,28 @@ fn picture(
     };
     let hints: String = hints.0.into_inner().into_iter().map(hint).collect();
     let svg = svg.replacen("<svg ", "<svg role=\"img\" ", 1);
-    let svg = svg.replacen(">\n", &format!(">\n<title>{}</title>\n", escaped(instead)), 1);
+    let head = format!(">\n<title>{}</title>\n{DARK_STYLE}\n", escaped(instead));
+    let svg = svg.replacen(">\n", &head, 1);
     Ok(svg.replacen("</svg>", &format!("{hints}</svg>"), 1))
 }
 
-/// As text of SVG.
+/// Exchanges the neutral colours of a picture in dark mode. Style rules override attributes, so no
+/// other code depends on the mode. The colours of series are visible in both modes.
+const DARK_STYLE: &str = "<style>@media (prefers-color-scheme:dark){\
+[fill=\"#FFFFFF\"]{fill:#16181d}[stroke=\"#FFFFFF\"]{stroke:#16181d}\
+[fill=\"#222222\"]{fill:#e8e8e8}[stroke=\"#222222\"]{stroke:#e8e8e8}\
+[fill=\"#666666\"]{fill:#a8a8a8}[stroke=\"#666666\"]{stroke:#a8a8a8}\
+[fill=\"#DDDDDD\"]{fill:#3a3d44}[stroke=\"#DDDDDD\"]{stroke:#3a3d44}\
+[fill=\"#000000\"]{fill:#f4f4f4}[stroke=\"#000000\"]{stroke:#f4f4f4}\
+[fill=\"#0072B2\"]{fill:#3a9fd8}[stroke=\"#0072B2\"]{stroke:#3a9fd8}\
+[fill=\"#882255\"]{fill:#c75b93}[stroke=\"#882255\"]{stroke:#c75b93}}</style>";
+
+/// Escapes text for SVG.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Sizes of letters, in pixels.
+/// Font sizes, in pixels.
 #[derive(Clone, Copy)]
 enum Size {
     Title = 17,
@@ -102,16 +117,17 @@ enum Size {
     Body = 12,
 }
 
-/// The backend makes letters smaller than they are asked to be.
+/// The backend draws letters smaller than requested by this factor.
 const BACKEND_FONT_SCALE: f64 = 1.24;
-/// Mean width of a letter, in its size. Fonts are the reader's, so nothing better is known.
+/// Mean width of a letter, relative to its size. The reader chooses the fonts, so this is an
+/// estimate.
 const LETTER_WIDTH: f64 = 0.57;
 
 const DARK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 const GREY: RGBColor = RGBColor(0x66, 0x66, 0x66);
 const PALE: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 
-/// How letters look that begin at a point, at their middle height.
+/// The style of letters. Their position is the left end, at middle height.
 fn letters(size: Size, color: RGBColor) -> TextStyle<'static> {
     let weight = if matches!(size, Size::Body) { FontStyle::Normal } else { FontStyle::Bold };
     ("sans-serif", f64::from(size as u8) * BACKEND_FONT_SCALE, weight)
@@ -120,7 +136,7 @@ fn letters(size: Size, color: RGBColor) -> TextStyle<'static> {
         .pos(Pos::new(HPos::Left, VPos::Center))
 }
 
-/// Width that text of body size will have, roughly, in pixels.
+/// The approximate width of text of body size, in pixels.
 fn text_width(text: &str) -> i32 {
     (text.chars().count() as f64 * Size::Body as u8 as f64 * LETTER_WIDTH).ceil() as i32
 }
@@ -128,7 +144,7 @@ fn text_width(text: &str) -> i32 {
 /// Height of a line of text, in pixels.
 const LINE: i32 = 16;
 
-/// The simulated machine, and what its latencies are worth.
+/// The simulated machine, and how far its latencies can be trusted.
 fn machine_line(machine: &MachineSpec) -> String {
     let MachineSpec { description, confidence, .. } = machine;
     let (cpus, confidence) = (machine.cpus(), names::confidence(*confidence));
@@ -138,14 +154,14 @@ fn machine_line(machine: &MachineSpec) -> String {
 /// Space at the edges, in pixels.
 const MARGIN: i32 = 14;
 
-/// What stands above everything else: a title and, beneath it, paragraphs broken into lines.
+/// The top of a picture: a title and, beneath it, paragraphs broken into lines.
 struct Head {
     title: String,
     lines: Vec<String>,
 }
 
 impl Head {
-    /// For a picture of this width.
+    /// The head of a picture of this width.
     fn new(title: String, paragraphs: &[String], width: u32) -> Self {
         let room = width as i32 - 2 * MARGIN;
         Self { title, lines: paragraphs.iter().flat_map(|text| broken(text, room)).collect() }
@@ -164,7 +180,7 @@ impl Head {
     }
 }
 
-/// Text broken into lines that are no wider than this.
+/// Breaks text into lines that are no wider than `width`.
 fn broken(text: &str, width: i32) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,10 +1,11 @@
-//! Tables that others have published: measurements on machines that one does not own.
+//! Published tables: measurements by others, on machines that are not at hand.
 //!
-//! A table is a file of comma-separated values in `published/`, compiled in, and a description in
-//! `catalogue.rs`: what names its rows, which simulations a row and a column stand for, how their
-//! figures become the table's, and which of its cells were used to choose the simulator's
-//! parameters. The class of a cell is decided there and nowhere else. Cells that the publication
-//! does not have are left empty in the file: they are simulated, and held against nothing.
+//! A table consists of a compiled-in file of comma-separated values in `published/`, and of a
+//! description in `catalogue.rs`. The description gives the keys of its rows, the simulations for
+//! each row and column, and the conversion of their figures to those of the table. It also tells
+//! which cells were used to choose the simulator's parameters. The class of a cell is decided there
+//! and nowhere else. Cells that the publication does not have are empty in the file. They are
+//! simulated, but not compared.
 
 mod catalogue;
 mod documents;
@@ -15,6 +16,7 @@ mod statements;
 
 use std::sync::OnceLock;
 
+use crate::names::{self, UnknownName};
 use serde::{Serialize, Serializer};
 
 pub use catalogue::TABLES;
@@ -24,14 +26,14 @@ pub use row::{KeyValue, RowKey, Rows, THREADS};
 pub use setup::{Column, Setup};
 pub use statements::Statement;
 
-/// How far a cell is a test of the simulator.
+/// To what degree a cell is a test of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// A parameter was chosen so that this cell fits. Named before the first fit.
+    /// A parameter was chosen to fit this cell. The cell was named before the first fit.
     Fitted,
-    /// Looked at while a structural choice was made.
+    /// The cell was looked at while a structural choice was made.
     Seen,
-    /// Neither: the simulator could not know.
+    /// Neither: the simulator was built without knowledge of the cell.
     Predicted,
 }
 
@@ -55,21 +57,21 @@ impl Serialize for Class {
     }
 }
 
-/// One of the locks that a table compares.
+/// A lock that a table compares.
 #[derive(Debug)]
 pub struct Variant {
-    /// Its name in reports.
+    /// The name in reports.
     pub name: &'static str,
-    /// The lock of ours that stands for it.
+    /// The lock of this project that is simulated for it.
     pub lock: &'static str,
-    /// Its column in the file; the standard deviation is in the column of this name and `_sd`.
+    /// The column of the file. The standard deviation is in the column with this name and `_sd`.
     column: &'static str,
 }
 
 /// Some cells of a variant.
 #[derive(Debug)]
 struct Cells {
-    /// Name of the variant.
+    /// The name of the variant.
     variant: &'static str,
     /// The rows.
     rows: Rows,
@@ -78,61 +80,64 @@ struct Cells {
 /// Cells that were looked at while a structural choice was made.
 #[derive(Debug)]
 pub struct SeenCells {
-    /// Names of the variants.
+    /// The names of the variants.
     pub variants: &'static [&'static str],
-    /// The rows of each.
+    /// The rows of each variant.
     pub rows: Rows,
-    /// Which choice it was.
+    /// The choice that was made.
     pub choice: &'static str,
 }
 
-/// How a simulated figure becomes one of a table.
+/// The conversion of a simulated figure to one of the table.
 #[derive(Clone, Copy, Debug)]
 pub enum Scale {
-    /// By the unit's worth: a simulated operation per microsecond is so many.
+    /// Multiplied by this constant: the table's value for one operation per microsecond.
     Times(f64),
-    /// Divided by that of the first variant, which is 1 by definition and counts in no mean error.
+    /// Divided by the figure of the first variant. That variant is 1 by definition and counts in no
+    /// mean error.
     RelativeToFirst,
-    /// How long it takes, in seconds, if the first variant takes so long: as many times shorter as
-    /// it does more. That of the first is so by definition.
+    /// The time in seconds. The first variant takes this long by definition. The time of another
+    /// variant is shorter by the factor by which its throughput is higher.
     SecondsOfFirst(f64),
-    /// As it is: jobs per minute.
+    /// Jobs per minute, without conversion.
     JobsPerMinute,
     /// The share of CPU time in slow paths, in per cent. Errors are differences of shares: 3 %
-    /// instead of 1 % is 0.02.
+    /// instead of 1 % is an error of 0.02.
     SlowPathPercent,
-    /// In per cent more than the lock that this gives for the row, alone in its place.
+    /// The gain in per cent over a base lock, which the function gives for the row. Only the lock
+    /// differs between the two.
     PercentOver(fn(&RowKey) -> &'static str),
 }
 
-/// A published table: a row for each number of threads or other case, a column for each variant.
+/// A published table, with a row for each number of threads or other case, and a column for each
+/// variant.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// Where it was published.
+    /// The publication.
     pub source: &'static str,
-    /// Machine description that stands for the machine it was measured on, unless a row names
-    /// another.
+    /// The machine description for the machine of the measurements, unless a row names another.
     pub machine: &'static str,
     /// The workload, unless a row names another.
     pub workload: &'static str,
-    /// What was measured.
+    /// The measured quantity.
     pub metric: &'static str,
-    /// In which unit.
+    /// The unit.
     pub unit: &'static str,
-    /// How a simulated figure becomes one of the table.
+    /// The conversion of a simulated figure to one of the table.
     pub scale: Scale,
-    /// The variants. The first is what the others are compared with.
+    /// The variants. The others are compared with the first.
     pub variants: &'static [Variant],
-    /// What the publication says of its figures.
+    /// Statements of the publication about its figures.
     pub statements: &'static [Statement],
-    /// Greatest mean of the cells' absolute errors with which the table counts as reproduced; 0.1
+    /// The largest mean absolute error of the cells with which the table counts as reproduced. 0.1
     /// is 10 %.
     pub mean_error_max: f64,
     /// The columns of the file that name a row.
     pub keys: &'static [&'static str],
-    /// What a row asks for beyond the table's machine and workload, and the variant's lock.
+    /// Sets what a row needs in addition to the table's machine and workload, and the variant's
+    /// lock.
     adjust: fn(&RowKey, &mut Setup),
     /// Cells that were fitted.
     fitted: &'static [Cells],
@@ -145,7 +150,7 @@ pub struct Table {
 #[derive(Debug)]
 struct File {
     text: &'static str,
-    /// Its rows, which are read when they are first used.
+    /// The rows of the file. They are parsed on first use.
     rows: OnceLock<Vec<Row>>,
 }
 
@@ -155,47 +160,48 @@ impl File {
     }
 }
 
-/// What stands in one cell.
+/// The contents of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// The mean.
     pub mean: f64,
-    /// The standard deviation, where the publication gives one.
+    /// The standard deviation, if the publication gives one.
     pub sd: Option<f64>,
 }
 
-/// One row.
+/// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What names it.
+    /// The name of the row.
     pub key: RowKey,
-    /// By variant; `None` is not in the document.
+    /// The values by variant. `None` is not in the document.
     pub values: Vec<Option<Published>>,
 }
 
 impl Table {
-    /// The table of this name.
+    /// The table with this name.
     ///
     /// # Errors
     ///
-    /// If there is none.
-    pub fn named(name: &str) -> Result<&'static Table, crate::names::UnknownName> {
-        TABLES.iter().copied().find(|table| table.name == name).ok_or_else(|| crate::names::UnknownName {
+    /// If it does not exist.
+    pub fn named(name: &str) -> Result<&'static Table, UnknownName> {
+        let named = TABLES.iter().copied().find(|table| names::is_same(table.name, name));
+        named.ok_or_else(|| UnknownName {
             kind: "table",
             name: name.to_owned(),
             known: TABLES.iter().map(|table| table.name).collect(),
         })
     }
 
-    /// Whether the figures of this variant are what they are by definition, since the others are
-    /// measured by them.
+    /// Whether the figures of this variant are fixed by definition, because the other variants are
+    /// measured relative to them.
     pub fn is_by_definition(&self, variant: &str) -> bool {
         matches!(self.scale, Scale::RelativeToFirst | Scale::SecondsOfFirst(_))
             && self.variants[0].name == variant
     }
 
-    /// The class of the cell in this row and column. One that is so by definition could not but
-    /// fit.
+    /// The class of the cell in this row and column. A cell that is fixed by definition counts as
+    /// fitted, since it always fits.
     pub fn class(&self, variant: &str, row: &RowKey) -> Class {
         let is = |name: &str, rows: Rows| name == variant && rows.contain(row);
         if self.is_by_definition(variant) || self.fitted.iter().any(|cells| is(cells.variant, cells.rows)) {
@@ -207,7 +213,7 @@ impl Table {
         }
     }
 
-    /// The cells that were seen, and why.
+    /// The cells that were seen, with the reasons.
     pub fn seen(&self) -> &'static [SeenCells] {
         self.seen
     }
@@ -218,7 +224,7 @@ impl Table {
         variants.chain(matches!(self.scale, Scale::PercentOver(_)).then_some(Column::Base)).collect()
     }
 
-    /// The simulations behind one of them.
+    /// The simulations for one of these figures.
     pub fn setup(&self, row: &RowKey, column: Column) -> Setup {
         let lock = match (column, self.scale) {
             (Column::Base, Scale::PercentOver(base)) => base(row),
@@ -236,12 +242,12 @@ impl Table {
         setup
     }
 
-    /// The names of its machines.
+    /// The names of the table's machines.
     pub fn machines(&self) -> String {
         self.names(|setup| setup.machine)
     }
 
-    /// The names of its workloads.
+    /// The names of the table's workloads.
     pub fn workloads(&self) -> String {
         self.names(|setup| setup.workload)
     }
@@ -257,8 +263,9 @@ impl Table {
         names.join(", ")
     }
 
-    /// How many times the one figure the other stands for: their ratio, that of what they are per
-    /// cent more than, or where they are times, how many times faster the one is.
+    /// The performance of figure `of` relative to figure `to`. Usually this is their ratio. Figures
+    /// that are a gain in per cent are first converted to multiples of the base. Of times, the
+    /// shorter is the better.
     pub fn ratio(&self, of: f64, to: f64) -> f64 {
         match self.scale {
             Scale::Times(_) | Scale::JobsPerMinute | Scale::SlowPathPercent | Scale::RelativeToFirst => {
@@ -269,8 +276,8 @@ impl Table {
         }
     }
 
-    /// By how much a simulated figure is off what was published: by which part of it, or where
-    /// figures are per cent more than something, of what they are more.
+    /// The relative error of a simulated figure. Of shares, the error is their difference. Of a
+    /// gain in per cent, the error is relative to the multiple of the base.
     pub fn error(&self, simulated: f64, published: f64) -> f64 {
         let whole = match self.scale {
             Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst | Scale::SecondsOfFirst(_) => {
@@ -282,8 +289,8 @@ impl Table {
         (simulated - published) / whole
     }
 
-    /// The unit of a hundred times an error: per cent of the figure, or where figures are shares,
-    /// points.
+    /// The unit of an error times 100: points if figures are shares, otherwise per cent of the
+    /// figure.
     pub fn error_unit(&self) -> &'static str {
         match self.scale {
             Scale::SlowPathPercent => "points",

@@ -1,4 +1,4 @@
-//! A published table, simulated.
+//! The simulation of a published table.
 
 mod constants;
 mod plan;
@@ -25,18 +25,18 @@ pub use result::{
 };
 pub use run::{TableResult, run};
 
-/// How much simulating goes into a cell.
+/// How much is simulated for a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Few seeds and short windows: all tables within four minutes on two processors.
+    /// Few seeds and short windows. All tables take less than four minutes on two processors.
     Quick,
-    /// As reports are made.
+    /// The effort for reports.
     Full,
 }
 
 impl Effort {
-    /// How many seeds a cell gets; the cell is their mean. The fewer the threads, the more of a
-    /// lottery is their placement, and the less a seed costs.
+    /// The number of seeds of a cell, which is their mean. With fewer threads the result depends
+    /// more on their random placement, and a seed costs less.
     pub fn seeds(self, threads: usize) -> usize {
         match (self, threads) {
             (Effort::Quick, ..=8) => 8,
@@ -48,8 +48,8 @@ impl Effort {
         }
     }
 
-    /// The same where a whole run of a workload is simulated: it is long, and differs little from
-    /// the next.
+    /// The number of seeds if a workload is simulated to its end. Such a run is long, and runs
+    /// differ little.
     fn seeds_of_whole_runs(self) -> usize {
         match self {
             Effort::Quick => 1,
@@ -57,7 +57,7 @@ impl Effort {
         }
     }
 
-    /// Which part of its list a user does where a whole run is simulated: all, or a half.
+    /// The divisor of a user's list if a workload is simulated to its end: 1 or 2.
     fn part_of_list(self) -> u64 {
         match self {
             Effort::Quick => 2,
@@ -65,7 +65,7 @@ impl Effort {
         }
     }
 
-    /// Of how many of a cell's seeds a variation of its band gets one.
+    /// The divisor of the number of seeds for a variation of a cell's band.
     fn seeds_per_varied(self) -> usize {
         match self {
             Effort::Quick => 4,
@@ -73,7 +73,7 @@ impl Effort {
         }
     }
 
-    /// What of a simulation differs from its defaults.
+    /// The settings of a simulation that differ from the defaults.
     fn settings(self) -> &'static [Assignment] {
         match self {
             Effort::Quick => &[SHORT_WINDOW],
@@ -82,23 +82,23 @@ impl Effort {
     }
 }
 
-/// It holds three thresholds of 10 ms.
+/// The window contains three thresholds of 10 ms.
 const SHORT_WINDOW: Assignment =
     Assignment { setting: "simulation.window-ns", value: Value::Integer(30_000_000) };
 
-/// With which changes a table is simulated again, each alone.
+/// The changes with which a table is simulated again, one change at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// None.
+    /// No changes.
     Nothing,
-    /// The sensitive parameters: each cell gets a band.
+    /// The sensitive parameters. Each cell gets a band.
     Band,
     /// All mechanisms of the model.
     Mechanisms,
 }
 
 impl Vary {
-    /// What is changed.
+    /// The parameters that are changed.
     pub fn parameters(self) -> &'static [Parameter] {
         match self {
             Vary::Nothing => &[],
@@ -108,16 +108,16 @@ impl Vary {
     }
 }
 
-/// What to reproduce, and how.
+/// A table to reproduce, and the way to do it.
 #[derive(Clone, Copy, Debug)]
 pub struct Reproduction<'a> {
     /// The published table.
     pub table: &'static Table,
-    /// Length of the window, and number of seeds unless given.
+    /// The length of the window, and the number of seeds if `seeds` is `None`.
     pub effort: Effort,
-    /// Number of seeds for every cell.
+    /// The number of seeds for every cell.
     pub seeds: Option<usize>,
-    /// What differs from the defaults in all cells.
+    /// Settings that differ from the defaults in all cells.
     pub set: &'a [Assignment],
     /// The changes.
     pub vary: Vary,
@@ -129,65 +129,66 @@ pub enum ReproduceError {
     /// The table names a workload that does not exist.
     #[error(transparent)]
     Name(#[from] UnknownName),
-    /// The same of a lock.
+    /// The table names a lock that does not exist.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The table's machine.
+    /// The table's machine is not available.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// What was set, or the effort's settings.
+    /// A setting of the user or of the effort is wrong.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A row for which the machine, as it was set, has too few CPUs.
+    /// The machine with its settings has too few CPUs for a row.
     #[error("{table} has a row of {threads} threads, and {machine} as set has {cpus} CPUs")]
     TooFewCpus {
-        /// Name of the table.
+        /// The name of the table.
         table: &'static str,
-        /// Number of threads of the row.
+        /// The number of threads of the row.
         threads: usize,
-        /// Name of the machine.
+        /// The name of the machine.
         machine: &'static str,
-        /// What is left of it.
+        /// The number of its CPUs.
         cpus: usize,
     },
-    /// A checker found a lock at fault.
+    /// A checker found that a lock is wrong.
     #[error("{failure}")]
     Failed {
-        /// What it found.
+        /// The failure.
         failure: Failure,
         /// The command that repeats it.
         command: String,
     },
 }
 
-/// Told of the progress of reproductions, which come in their order. [`run`] returns their results.
+/// Receives the progress of reproductions, in their order. [`run`] returns their results.
 pub trait Watcher: Send {
-    /// So many of so many simulations of all reproductions are done.
+    /// `done` of `total` simulations of all reproductions are done.
     fn simulated(&mut self, done: usize, total: usize);
-    /// The reproduction of this index is the next whose rows come.
+    /// The following rows belong to the reproduction with this index.
     fn begin(&mut self, index: usize) -> ControlFlow<()>;
-    /// Its next row is complete. To break is to leave out what has not been begun.
+    /// The next row of the reproduction is complete. `Break` skips the simulations that have not
+    /// begun.
     fn row(&mut self, index: usize, cells: &[Cell]) -> ControlFlow<()>;
-    /// It is complete, or failed. To break is as in [`row`](Self::row).
+    /// The reproduction is complete or has failed. `Break` is as in [`row`](Self::row).
     fn end(&mut self, index: usize, result: &TableResult) -> ControlFlow<()>;
 }
 
 impl Reproduction<'_> {
-    /// Finds fault with what is set, before anything is simulated.
+    /// Checks the settings before anything is simulated.
     ///
     /// # Errors
     ///
-    /// If a setting is refused, or leaves the machine too few CPUs. (The other errors are faults of
-    /// the table's description.)
+    /// If a setting is refused, or leaves too few CPUs. (The other errors are errors in the table's
+    /// description.)
     pub fn check(&self) -> Result<(), ReproduceError> {
         self.plan(self.table.rows()).map(drop)
     }
 
-    /// The machine, as it was set; without what single rows set of it.
+    /// The machine with its settings, except settings of single rows.
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check).
+    /// As for [`check`](Self::check).
     pub fn machine(&self) -> Result<MachineSpec, ReproduceError> {
         let mut machine = names::machine(self.table.machine)?;
         self.configuration(&[])?.configure_machine(&mut machine)?;
@@ -195,9 +196,9 @@ impl Reproduction<'_> {
     }
 }
 
-/// The arithmetic mean, as publications give it over their runs. Where the figures come in two
-/// kinds, as with few threads that share a socket or do not, a median would be an accident. In
-/// whichever order they come, it is the same.
+/// The arithmetic mean, which publications also use over their runs. If figures fall into two
+/// groups, such as few threads with or without a common socket, a median would be arbitrary. The
+/// result does not depend on the order of the figures.
 pub(crate) fn mean(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! `NAME.KEY=VALUE`: what can be set of locks, machine, workload and simulation.
+//! `NAME.KEY=VALUE`: the settings of locks, machine, workload and simulation.
 
 mod assignment;
 pub(crate) mod fields;
@@ -16,7 +16,7 @@ pub(crate) use fields::any_of;
 use fields::{Field, SECOND_NS, Values, Words};
 use known::Known;
 
-/// Whose settings.
+/// A group of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Run-time settings of locks: `cna-v13.threshold-ns`.
@@ -30,43 +30,60 @@ pub enum Group {
 }
 
 impl Group {
-    /// All groups: what a simulation takes.
+    /// All groups. A simulation takes these.
     pub const ALL: &[Group] = &[Group::Lock, Group::Machine, Group::Workload, Group::Simulation];
 }
 
-/// What is wrong with a `NAME.KEY=VALUE`.
+/// Why a `NAME.KEY=VALUE` is wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
-    /// Not of that form.
+    /// The text does not have this form.
     #[error("`{text}` sets nothing: write NAME.KEY=VALUE, as in cna-v13.threshold-ns=1000000")]
     Form {
-        /// What was given.
+        /// The given text.
         text: String,
     },
-    /// No such setting, or not of a group that counts here.
-    #[error("there is no setting `{name}` here{}; there are: {}", suggestion(name, known), known.join(", "))]
+    /// The setting does not exist, or is not in an allowed group.
+    #[error("there is no setting `{name}` here{} `nearlock list settings` shows all", of_which(name, known))]
     Unknown {
         /// `NAME.KEY`.
         name: String,
-        /// The settings that there are.
+        /// The existing settings.
         known: Vec<&'static str>,
     },
-    /// Out of its limits, or no number.
+    /// The value is outside the limits or not a number.
     #[error("{name} must be {range}, not `{value}`")]
     Value {
         /// `NAME.KEY`.
         name: &'static str,
-        /// The values that there are.
+        /// The possible values.
         range: String,
-        /// What was given.
+        /// The given value.
         value: String,
     },
-    /// The machine refuses.
+    /// The machine refuses the setting.
     #[error(transparent)]
-    Machine(#[from] SpecError),
+    Machine(SpecError),
 }
 
-/// Everything that can be set, at its default or as set.
+impl From<SpecError> for SettingError {
+    fn from(error: SpecError) -> Self {
+        match error {
+            SpecError::UnknownSetting { key, .. } => {
+                Self::Unknown { name: format!("{MACHINE}{key}"), known: MachineSpec::setting_names() }
+            }
+            error => Self::Machine(error),
+        }
+    }
+}
+
+/// The nearest settings, or a semicolon if there are none.
+fn of_which(name: &str, known: &[&str]) -> String {
+    let near = suggestion(name, known);
+    if near.is_empty() { ";".to_owned() } else { near }
+}
+
+/// All settings, with their defaults or with the values that were set.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     /// Settings of locks, indexed by [`Setting`].
@@ -77,7 +94,7 @@ pub struct Configuration {
     pub limits: Limits,
     /// How the threads are spread over a simulated machine.
     pub placement: Placement,
-    /// In which order the threads begin.
+    /// The order in which the threads begin.
     pub start: Start,
     groups: &'static [Group],
     assigned: Vec<Assignment>,
@@ -97,7 +114,10 @@ impl Words for Placement {
     ];
 }
 
-/// The name of what belongs to no workload: [`Group::Simulation`].
+/// The prefix of the machine's settings.
+const MACHINE: &str = "machine.";
+
+/// The name of the settings that belong to no workload: [`Group::Simulation`].
 const SIMULATION: &str = "simulation";
 
 const OF_SIMULATION: &[Field<Configuration>] = &[
@@ -146,7 +166,7 @@ const OF_SIMULATION: &[Field<Configuration>] = &[
 ];
 
 impl Configuration {
-    /// All defaults. Only settings of these groups can then be set.
+    /// All defaults. Only settings of these groups can be set.
     pub fn new(groups: &'static [Group]) -> Self {
         Self {
             locks: Setting::DEFAULTS,
@@ -159,17 +179,17 @@ impl Configuration {
         }
     }
 
-    /// The workload of this name, with its settings.
+    /// The workload with this name, with its settings.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If it does not exist.
     pub fn workload(&self, name: &str) -> Result<Box<dyn AnyWorkload>, UnknownName> {
-        let found = self.workloads.iter().find(|workload| workload.name() == name);
+        let found = self.workloads.iter().find(|workload| names::is_same(workload.name(), name));
         found.cloned().ok_or_else(|| names::no_workload(name))
     }
 
-    /// A simulation of this machine and workload, which have been made with these settings.
+    /// A simulation of this machine and workload, which were made with these settings.
     pub fn simulation(
         &self,
         machine: MachineSpec,
@@ -192,21 +212,21 @@ impl Configuration {
         }
     }
 
-    /// Sets what `NAME.KEY=VALUE` says.
+    /// Applies a `NAME.KEY=VALUE`.
     ///
     /// # Errors
     ///
-    /// As [`Assignment::parse`].
+    /// As for [`Assignment::parse`].
     pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
         self.assign(Assignment::parse(text, self.groups)?)
     }
 
-    /// Sets what this says. What it says of a machine is looked at only by
+    /// Applies an assignment. Settings of machines are checked only by
     /// [`configure_machine`](Self::configure_machine).
     ///
     /// # Errors
     ///
-    /// If there is no such setting in this configuration's groups, or it cannot have this value.
+    /// If these groups have no such setting, or it cannot have this value.
     pub fn assign(&mut self, assignment: Assignment) -> Result<(), SettingError> {
         if !(assignment.is_of_machine() && self.groups.contains(&Group::Machine)) {
             Known::named(assignment.setting, self.groups)?.set(self, assignment.value)?;
@@ -215,11 +235,11 @@ impl Configuration {
         Ok(())
     }
 
-    /// Sets on `machine` whatever of it was set here.
+    /// Applies the machine's settings to `machine`.
     ///
     /// # Errors
     ///
-    /// If a machine has no such setting, or this machine cannot have that value.
+    /// If a machine has no such setting, or this machine cannot have the value.
     pub fn configure_machine(&self, machine: &mut MachineSpec) -> Result<(), SettingError> {
         for assignment in self.assigned.iter().filter(|assignment| assignment.is_of_machine()) {
             machine.assign(assignment.setting, assignment.value)?;
@@ -227,8 +247,8 @@ impl Configuration {
         Ok(())
     }
 
-    /// The value of the setting `name`, if there is one: as set, or its default. `machine` is as
-    /// [`configure_machine`](Self::configure_machine) has left it.
+    /// The value of the setting `name`, set or default, if the setting exists.
+    /// [`configure_machine`](Self::configure_machine) must have been applied to `machine`.
     pub fn value(&self, name: &str, machine: &MachineSpec) -> Option<Value> {
         let mut set = self.assigned.iter().rev().filter(|assignment| !assignment.is_of_machine());
         set.find(|assignment| assignment.setting == name)
@@ -236,13 +256,13 @@ impl Configuration {
             .or_else(|| all(machine).into_iter().find(|row| row.name == name).map(|row| row.default))
     }
 
-    /// What was set, in the order given.
+    /// The assignments, in the given order.
     pub fn assigned(&self) -> &[Assignment] {
         &self.assigned
     }
 }
 
-/// The values that a lock's setting can have.
+/// The possible values of a lock's setting.
 pub(crate) fn lock_values(info: &SettingInfo) -> Values {
     match info.words() {
         Some(words) => Values::Words(words.collect()),
@@ -250,7 +270,7 @@ pub(crate) fn lock_values(info: &SettingInfo) -> Values {
     }
 }
 
-/// The number that stands for this value of a lock's setting. `None` if the setting cannot have it.
+/// The number for this value of a lock's setting. `None` if the setting cannot have the value.
 pub(crate) fn lock_number(info: &SettingInfo, value: Value) -> Option<u64> {
     let number = match (info.words(), value) {
         (None, Value::Integer(number)) => number,
@@ -260,20 +280,20 @@ pub(crate) fn lock_number(info: &SettingInfo, value: Value) -> Option<u64> {
     (info.min..=info.max).contains(&number).then_some(number)
 }
 
-/// A setting, for lists.
+/// A setting, for listings.
 #[derive(Clone, Debug)]
 pub struct SettingRow {
     /// `NAME.KEY`.
     pub name: &'static str,
-    /// Value unless set.
+    /// The default value.
     pub default: Value,
-    /// Values that it can have, with their unit.
+    /// The possible values, with their unit.
     pub range: String,
-    /// What it does.
+    /// The effect of the setting.
     pub summary: &'static str,
 }
 
-/// All settings; those of machines as they are on `machine`.
+/// All settings. Settings of machines have their values on `machine`.
 pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
     [of_locks(), of_machine(machine), known::rows_of(Group::Simulation), known::rows_of(Group::Workload)]
         .concat()

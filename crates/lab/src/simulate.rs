@@ -1,4 +1,4 @@
-//! One simulated cell: a workload over a lock, by some threads, on a machine.
+//! The simulation of one cell: a workload with a lock, a number of threads, and a machine.
 
 mod cell;
 mod facts;
@@ -30,7 +30,7 @@ pub use workloads::{
     WillItScale, workloads,
 };
 
-/// A checker's verdict on a run. It names the seed that repeats it.
+/// A failed check of a run. The seed repeats the run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{lock}, {threads} threads, seed {seed}: {fault}, at {at_ns} ns")]
 pub struct Failure {
@@ -40,44 +40,44 @@ pub struct Failure {
     pub threads: usize,
     /// The seed.
     pub seed: u64,
-    /// When it was found, in ns of virtual time.
+    /// When the fault was found, in ns of virtual time.
     pub at_ns: u64,
-    /// What was found.
+    /// The fault that was found.
     pub fault: Fault,
 }
 
-/// What a checker may find.
+/// A fault that a checker can find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Two threads were inside at once.
+    /// Two threads held the lock at the same time.
     #[error("exclusion violated: threads {holder} and {intruder} hold it together")]
     Exclusion {
-        /// Who held the lock.
+        /// The thread that held the lock.
         holder: usize,
-        /// Who acquired it meanwhile.
+        /// The thread that acquired it meanwhile.
         intruder: usize,
     },
-    /// Nothing can happen any more, and threads still wait.
+    /// No event is left, but threads still wait.
     #[error("deadlock: {waiting} threads wait and nothing can wake them")]
     Deadlock {
-        /// How many wait.
+        /// The number of threads that wait.
         waiting: usize,
     },
-    /// Things happen, but nobody gets the lock.
+    /// Events happen, but no thread acquires the lock.
     #[error("livelock: nobody has acquired for {idle_ns} ns")]
     Livelock {
-        /// For how long, in ns.
+        /// The time without an acquisition, in ns.
         idle_ns: u64,
     },
-    /// A reader saw what a writer did.
+    /// A reader saw a write by a writer.
     #[error("exclusion violated: a writer wrote while a reader held it")]
     TornRead,
-    /// Somebody waits far too long, though the lock promises a bound.
+    /// A thread waits far too long, although the lock promises a bound.
     #[error("starvation: thread {thread} has waited for {waited_ns} ns")]
     Starvation {
-        /// Who.
+        /// The thread.
         thread: usize,
-        /// For how long, in ns.
+        /// The time for which it has waited, in ns.
         waited_ns: u64,
     },
 }
@@ -91,7 +91,7 @@ impl From<Violation> for Fault {
     }
 }
 
-/// Simulates one cell. Runs on the calling thread; the same input gives the same output.
+/// Simulates one cell on the calling thread. The same input gives the same output.
 ///
 /// # Errors
 ///
@@ -99,12 +99,12 @@ impl From<Violation> for Fault {
 ///
 /// # Panics
 ///
-/// If there are no threads, or more than the workload can have.
+/// If there are no threads, or more than the workload supports.
 pub fn simulate(simulation: &Simulation) -> Result<Simulated, Failure> {
     Driver(simulation).run()
 }
 
-/// Moments between two looks of the checkers at threads that only wait, in ns of virtual time.
+/// The interval at which the checkers look at threads that only wait, in ns of virtual time.
 const LOOK_NS: u64 = 1_000_000;
 
 struct Driver<'a>(&'a Simulation);
@@ -143,7 +143,7 @@ impl Driver<'_> {
         Recording { facts, threads, window_ns, starvation_ns: starvation::bound_ns(self.0), lockstat }
     }
 
-    /// Lets the machine run to its end, under the eyes of the checkers.
+    /// Runs the machine to its end, with the checkers.
     fn drive(&self, machine: &Machine, journal: &Journal) -> Result<(), Failure> {
         let limits = self.0.limits;
         let end_ns = journal.window_ns().end;

@@ -1,4 +1,4 @@
-//! Many simulated cells, spread over the processors.
+//! Simulations of many cells, spread over the processors.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -8,12 +8,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::settings::Assignment;
 use crate::simulate::{Failure, Simulated, Simulation, simulate};
 
-/// What one cell came to.
+/// The result of one cell.
 pub type Outcome = Result<Simulated, Failure>;
 
-/// Simulates all cells, beginning with the first, and returns what they came to, in their order.
-/// `done` is told of each that has finished: its index and outcome; by one thread at a time. If it
-/// breaks, cells that have not been begun are left out, and nothing more is told.
+/// Simulates all cells, beginning with the first, and returns the results in their order. `done`
+/// gets the index and the result of each cell when it has finished. Only one thread calls it at a
+/// time. If it breaks, cells that have not begun are skipped, and `done` is not called again.
 pub fn run(
     simulations: &[Simulation],
     done: impl FnMut(usize, &Outcome) -> ControlFlow<()> + Send,
@@ -29,9 +29,9 @@ pub fn run(
                     return;
                 }
                 let outcome = place.get_or_init(|| simulate(simulation));
-                // A panic of one call does not spoil the others.
+                // A panic in one call does not affect the others.
                 let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                // It may have been broken while this one was simulated.
+                // Another call may have broken while this cell was simulated.
                 if !broken.load(Relaxed) && done(index, outcome).is_break() {
                     broken.store(true, Relaxed);
                 }
@@ -56,7 +56,7 @@ pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[Ass
     command
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -87,7 +87,6 @@ fn a_lockmgr_stays_held_where_it_is_moved_to() {
         assert_eq!(elsewhere(|| shared.read_with(&at_once).ok().map(|value| *value)), Some("shared"));
         assert!(elsewhere(|| shared.write_with(&at_once).is_err()));
         assert_eq!(elsewhere(|| free.write_with(&at_once).ok().map(|value| *value)), Some("free"));
-        mem::forget(locks);
     });
 }
 

@@ -1,30 +1,30 @@
-//! One memory operation, without its type.
+//! A memory operation, independent of the word's type.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-/// What is done to a word.
+/// What an access does to a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Returns the value.
     Load,
-    /// Asks for ownership of the line, and does nothing.
+    /// Requests ownership of the line. Neither reads nor writes a value.
     Prefetch,
     /// Writes the operand.
     Store,
-    /// Writes the operand, returns the old value.
+    /// Writes the operand and returns the old value.
     Swap,
-    /// Writes the operand if the value is the expected one, returns the old value.
+    /// Writes the operand if the value is the expected one. Returns the old value.
     CompareExchange,
-    /// Adds the operand, returns the old value.
+    /// Adds the operand and returns the old value.
     Add,
-    /// Masks with the operand, returns the old value.
+    /// ANDs the value with the operand and returns the old value.
     And,
-    /// Sets the operand's bits, returns the old value.
+    /// Sets the operand's bits and returns the old value.
     Or,
 }
 
-/// An operation on a word of `width` bytes at an offset of simulated memory.
+/// An operation on a word of `width` bytes at an offset in simulated memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     pub offset: u32,
@@ -35,10 +35,10 @@ pub struct Access {
 }
 
 impl Access {
-    /// In the place of an access where there is none.
+    /// A placeholder for a missing access.
     pub const NONE: Self = Self { offset: 0, width: 1, operation: Operation::Load, operand: 0, expected: 0 };
 
-    /// The line it touches.
+    /// The cache line that the access touches.
     pub fn line(self) -> usize {
         self.offset as usize / crate::arena::LINE
     }
@@ -47,25 +47,25 @@ impl Access {
         self.operation == Operation::Load
     }
 
-    /// Whether both touch a byte in common.
+    /// Whether the two accesses have a byte in common.
     pub fn overlaps(self, other: Access) -> bool {
         self.offset < other.offset + u32::from(other.width)
             && other.offset < self.offset + u32::from(self.width)
     }
 
-    /// Whether both touch the same bytes.
+    /// Whether the two accesses touch exactly the same bytes.
     pub fn covers(self, other: Access) -> bool {
         self.offset == other.offset && self.width == other.width
     }
 
-    /// Does it to the word at `address`, and returns the old value.
+    /// Performs the access on the word at `address` and returns the old value.
     ///
     /// # Safety
     ///
-    /// `address` is that of a live word of this width, aligned to it.
+    /// `address` must point to a live word of this width, aligned to it.
     #[inline]
     pub unsafe fn apply(&self, address: *mut u8) -> u64 {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let old = unsafe { read(address, self.width) };
         let new = match self.operation {
             Operation::Load | Operation::Prefetch => return old,
@@ -76,17 +76,17 @@ impl Access {
             Operation::And => old & self.operand,
             Operation::Or => old | self.operand,
         };
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { write(address, self.width, new) };
         old
     }
 }
 
-/// The real accesses are atomic, so that not even a word that strayed to another thread is a data
-/// race.
+/// Reads a word. The real accesses are atomic, so that a word that is accidentally shared with
+/// another thread causes no data race.
 #[inline]
 unsafe fn read(address: *mut u8, width: u8) -> u64 {
-    // SAFETY: the caller of `apply` vouches for width and alignment.
+    // SAFETY: the caller of `apply` guarantees width and alignment.
     unsafe {
         match width {
             4 => AtomicU32::from_ptr(address.cast()).load(Relaxed).into(),
@@ -119,7 +119,7 @@ mod tests {
         let mut word = 0xa1b2_c3d4_u32;
         let mut go = |operation, offset: u32, width, operand, expected| {
             let access = Access { offset, width, operation, operand, expected };
-            // SAFETY: within the word, aligned.
+            // SAFETY: the access lies within the word and is aligned.
             let old = unsafe { access.apply((&raw mut word).cast::<u8>().add(offset as usize)) };
             (old, word)
         };

@@ -1,10 +1,10 @@
-//! Where the time goes: CPU time, waiting for a CPU, sleep, and CPU time in regions that a task
-//! marks.
+//! Accounts of time: CPU time, time spent waiting for a CPU, sleep, and CPU time in regions that
+//! tasks mark.
 //!
-//! A region is what a profiler would show as the share of a function with all that it calls,
-//! spinning included: time on a CPU, none of it idle. Only slow paths that locks mark are without
-//! the spinning that kernels do in functions of their own: [`SPINNING`]. Marking takes no virtual
-//! time.
+//! The time in a region is what a profiler shows as a function's share including its callees. It
+//! includes spinning, because it counts all time on a CPU that is not idle. The slow paths that
+//! locks mark are an exception: the spinning that kernels do in functions of their own is counted
+//! in the region [`SPINNING`]. Marking takes no virtual time.
 
 mod marks;
 
@@ -13,41 +13,41 @@ use nearlock_core::lockstat::Waited;
 pub use marks::{Inside, enter, waited};
 pub(crate) use marks::{slept_since, spin, turn};
 
-/// Regions that can be told from one another. Region 0 is whatever no task has marked.
+/// The number of distinguishable regions. Region 0 is all code that no task has marked.
 pub const REGIONS: usize = 8;
 
-/// The region of what locks mark as their slow paths
+/// The region of the code that locks mark as their slow paths
 /// ([`Platform::in_slow_path`](nearlock_core::platform::Platform::in_slow_path)).
 pub const SLOW_PATH: usize = REGIONS - 1;
 
-/// The region of spinning inside a slow path: for the owner of the lock, for a spin lock, or in a
-/// queue of spinners. In a kernel these are functions of their own, which a profiler shows apart
-/// from the slow path's own time.
+/// The region of spinning inside a slow path: on the owner of the lock, on a spin lock, or in a
+/// queue of spinners. In a kernel these are separate functions, which a profiler shows apart from
+/// the slow path's own time.
 pub const SPINNING: usize = REGIONS - 2;
 
-/// Times in ns and counts of a task, or of all tasks together.
+/// Times in ns and counts, of one task or of all tasks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Time on a CPU, switches to the task included.
+    /// Time on a CPU, including switches to the task.
     pub on_cpu_ns: u64,
-    /// Time for which it was ready, but had no CPU, or an idle CPU that had still to wake up.
+    /// Time for which the task was ready but had no CPU, or its idle CPU was still waking up.
     pub waiting_ns: u64,
     /// Time asleep: parked, or in [`Work::sleep_ns`](nearlock_core::platform::Work::sleep_ns).
     pub asleep_ns: u64,
-    /// Switches away from it because it went to sleep.
+    /// Switches away from the task because it went to sleep.
     pub voluntary_switches: u64,
-    /// Switches away from it while it was ready.
+    /// Switches away from the task while it was ready.
     pub involuntary_switches: u64,
-    /// How often it was woken, by another task or by a timer.
+    /// How often the task was woken up, by another task or by a timer.
     pub wake_ups: u64,
-    /// How often it came to another CPU.
+    /// How often the task migrated to another CPU.
     pub migrations: u64,
-    /// CPU time by region: the innermost that the task was in.
+    /// CPU time by region. Time is counted in the innermost region that the task was in.
     pub regions_ns: [u64; REGIONS],
 }
 
 impl Times {
-    /// What has come since `earlier`.
+    /// The difference between these times and an `earlier` reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut regions_ns = self.regions_ns;
@@ -64,16 +64,16 @@ impl Times {
         }
     }
 
-    /// The share of CPU time that was spent in a region; 0 if no CPU time was.
+    /// The share of CPU time that was spent in a region, or 0 if there was no CPU time.
     pub fn share_of(&self, region: usize) -> f64 {
         if self.on_cpu_ns == 0 { 0.0 } else { self.regions_ns[region] as f64 / self.on_cpu_ns as f64 }
     }
 }
 
-/// What a task does with its time.
+/// The activity that a task's time is counted as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It has not begun, or has ended.
+    /// The task has not begun, or has ended.
     #[default]
     Away,
     OnCpu,
@@ -85,20 +85,20 @@ pub(crate) enum Phase {
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     phase: Phase,
-    /// Since when.
+    /// The moment at which the phase began.
     since_ps: u64,
-    /// By phase, up to then.
+    /// Time by phase, up to `since_ps`.
     spent_ps: [u64; 4],
-    /// When it last left a CPU.
+    /// The moment at which the task last left a CPU.
     pub ran_until_ps: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
     pub wake_ups: u64,
     pub migrations: u64,
-    /// For locks.
+    /// Waits for locks.
     waited: Waited,
     region: u8,
-    /// Of its CPU time, what has been counted in the regions.
+    /// The part of the task's CPU time that has been counted in the regions.
     marked_ps: u64,
     regions_ps: [u64; REGIONS],
 }

@@ -1,7 +1,7 @@
 //! Simulated memory.
 //!
-//! One block of real memory in which everything shared lies, so that the real layout of types
-//! decides which words share a line, and offsets, not addresses, name the lines.
+//! All shared values lie in one block of real memory. The real layout of types thus decides which
+//! words share a line. Lines are named by offsets, not by addresses.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 pub const LINE: usize = 64;
 const PAGE: usize = 4096;
 
-/// A block of memory given out piece by piece, and never taken back.
+/// A block of memory that is given out piece by piece and never reclaimed.
 pub struct Arena {
     block: NonNull<u8>,
     /// Bytes of the block before its first page boundary.
@@ -23,7 +23,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An empty arena of `size` bytes, all zero.
+    /// An arena of `size` bytes, all zero, with no pieces given out.
     pub fn new(size: usize) -> Rc<Self> {
         let layout = Self::layout(size);
         // SAFETY: the layout is not empty.
@@ -33,13 +33,13 @@ impl Arena {
         Rc::new(Self { block, lead, size, used: Cell::new(0) })
     }
 
-    /// A page more than asked for, to align within: allocators hand out large zeroed blocks without
-    /// touching them, but not aligned ones.
+    /// The requested size plus one page, so that the block can be aligned inside. Allocators return
+    /// large zeroed blocks without touching them, but not aligned ones.
     fn layout(size: usize) -> Layout {
         Layout::from_size_align(size + PAGE, 1).expect("a sensible size of simulated memory")
     }
 
-    /// Takes `layout` bytes that begin on a line of their own, and returns their offset.
+    /// Takes memory for `layout` that begins on a line of its own, and returns its offset.
     pub fn take(&self, layout: Layout) -> usize {
         assert!(layout.align() <= PAGE, "simulated memory is aligned to {PAGE} bytes at most");
         let at = self.used.get().next_multiple_of(layout.align().max(LINE));
@@ -70,7 +70,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with the same layout.
+        // SAFETY: the block was allocated in `new` with the same layout.
         unsafe { dealloc(self.block.as_ptr(), Self::layout(self.size)) };
     }
 }
@@ -84,7 +84,7 @@ pub struct Placed<T: ?Sized> {
 impl<T> Placed<T> {
     pub(crate) fn new(arena: &Rc<Arena>, value: T) -> Self {
         let at = arena.at(arena.take(Layout::new::<T>())).cast::<T>();
-        // SAFETY: `take` gave us the place, with the type's size and alignment.
+        // SAFETY: `take` returned this place, which has the type's size and alignment.
         unsafe { at.write(value) };
         Self { value: NonNull::new(at).expect("within a block"), _arena: Rc::clone(arena) }
     }
@@ -95,7 +95,7 @@ impl<T> Placed<[T]> {
         let layout = Layout::array::<T>(len).expect("a sensible length");
         let at = arena.at(arena.take(layout)).cast::<T>();
         for i in 0..len {
-            // SAFETY: `take` gave us room for `len` values.
+            // SAFETY: `take` returned room for `len` values.
             unsafe { at.add(i).write(make()) };
         }
         let value = NonNull::slice_from_raw_parts(NonNull::new(at).expect("within a block"), len);
@@ -106,21 +106,21 @@ impl<T> Placed<[T]> {
 impl<T: ?Sized> Deref for Placed<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: written in the constructor, and ours until we are dropped.
+        // SAFETY: the constructor wrote the value, and this object owns it until it is dropped.
         unsafe { self.value.as_ref() }
     }
 }
 
 impl<T: ?Sized> DerefMut for Placed<T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as in `deref`, and borrowed exclusively.
+        // SAFETY: as in `deref`, and the value is borrowed exclusively.
         unsafe { self.value.as_mut() }
     }
 }
 
 impl<T: ?Sized> Drop for Placed<T> {
     fn drop(&mut self) {
-        // SAFETY: a valid value, not used again.
+        // SAFETY: the value is valid and is not used again.
         unsafe { self.value.drop_in_place() };
     }
 }

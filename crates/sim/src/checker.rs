@@ -1,50 +1,50 @@
-//! Judges of a run, beside the machine: exclusion and starvation as they happen, livelock and
-//! deadlock by whoever drives the run; and the statistics of acquisitions. None of it costs virtual
-//! time.
+//! Checks of a run, outside the machine: exclusion and starvation, as they happen, and the
+//! statistics of acquisitions. The code that drives the run detects livelock and deadlock. Checks
+//! cost no virtual time.
 
 use std::cell::RefCell;
 
 use crate::machine::Machine;
 
-/// What a lock did that it must not do.
+/// A property that a lock has violated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// `intruder` acquired while `holder` held.
+    /// `intruder` acquired the lock while `holder` held it.
     Exclusion {
-        /// Who held the lock.
+        /// The thread that held the lock.
         holder: usize,
-        /// Who acquired it meanwhile.
+        /// The thread that acquired it meanwhile.
         intruder: usize,
     },
     /// A thread has waited longer than the bound.
     Starvation {
-        /// Which.
+        /// The thread that waits.
         thread: usize,
-        /// For how long, in ns.
+        /// How long it has waited, in ns.
         waited_ns: u64,
     },
 }
 
-/// Is told of waits, acquisitions and releases, by the tasks of one machine.
+/// Records waits, acquisitions and releases by the tasks of one machine.
 pub struct Checker {
     state: RefCell<CheckerState>,
-    /// By thread.
+    /// The lock of each thread.
     lock_of: Vec<usize>,
     starvation_ns: u64,
 }
 
 struct CheckerState {
-    /// By lock.
+    /// The holder of each lock.
     holder: Vec<Option<usize>>,
-    /// When each thread began to wait, if it does.
+    /// When each thread began to wait, if it waits.
     waiting_since_ns: Vec<Option<u64>>,
     last_acquired_ns: u64,
     violation: Option<(u64, Violation)>,
 }
 
 impl Checker {
-    /// A checker of the locks that threads use: `lock_of` says of each thread which one. None may
-    /// wait for `starvation_ns`.
+    /// A checker for the locks that the threads use. `lock_of` gives the lock of each thread. A
+    /// thread that waits for `starvation_ns` is a violation.
     pub fn new(lock_of: Vec<usize>, starvation_ns: u64) -> Self {
         let locks = lock_of.iter().max().map_or(0, |last| last + 1);
         Self {
@@ -59,18 +59,18 @@ impl Checker {
         }
     }
 
-    /// Which lock a thread uses.
+    /// The lock that a thread uses.
     pub fn lock_of(&self, thread: usize) -> usize {
         self.lock_of[thread]
     }
 
-    /// A thread begins to wait.
+    /// Records that a thread begins to wait.
     pub fn waiting(&self, thread: usize, now_ns: u64) {
         self.state.borrow_mut().waiting_since_ns[thread] = Some(now_ns);
     }
 
-    /// A thread has acquired. Returns for how long it waited, in ns; halts the machine at a
-    /// violation.
+    /// Records that a thread has acquired its lock. Returns how long it waited, in ns. Halts the
+    /// machine if there is a violation.
     pub fn acquired(&self, thread: usize, now_ns: u64) -> u64 {
         let state = &mut *self.state.borrow_mut();
         let since = state.waiting_since_ns[thread].take().unwrap_or(now_ns);
@@ -85,7 +85,7 @@ impl Checker {
         waited_ns
     }
 
-    /// A thread is about to release.
+    /// Records that a thread is about to release its lock.
     pub fn releasing(&self, thread: usize, now_ns: u64) {
         let state = &mut *self.state.borrow_mut();
         match state.holder[self.lock_of[thread]].take() {
@@ -97,7 +97,7 @@ impl Checker {
         }
     }
 
-    /// Notes a violation if somebody waits too long at present.
+    /// Records a violation if a thread has been waiting too long.
     pub fn check_waits(&self, now_ns: u64) {
         let state = &mut *self.state.borrow_mut();
         let waits = state.waiting_since_ns.iter().enumerate();
@@ -111,17 +111,17 @@ impl Checker {
         }
     }
 
-    /// When those who wait at present began to, in ns.
+    /// When the threads that are waiting now began to wait, in ns.
     pub fn waiting_since(&self) -> Vec<u64> {
         self.state.borrow().waiting_since_ns.iter().copied().flatten().collect()
     }
 
-    /// When any of the locks was acquired last, in ns.
+    /// When any of the locks was last acquired, in ns.
     pub fn last_acquired_ns(&self) -> u64 {
         self.state.borrow().last_acquired_ns
     }
 
-    /// The first violation, and when it was found, in ns.
+    /// The first violation, and the moment at which it was found, in ns.
     pub fn violation(&self) -> Option<(u64, Violation)> {
         self.state.borrow().violation
     }

@@ -1,4 +1,4 @@
-//! What accesses take, resolved from the machine's description to picoseconds and table look-ups.
+//! Costs of accesses, resolved from the machine's description to picoseconds and table look-ups.
 
 use crate::access::Operation;
 use crate::jitter::Factor;
@@ -11,9 +11,9 @@ pub const NS: f64 = 1000.0;
 /// A request's cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// From begin to done.
+    /// Time from begin to done.
     pub latency_ps: u64,
-    /// For how long no other request for the line is served.
+    /// Time for which the line serves no other request.
     pub occupancy_ps: u64,
     pub transfer: Transfer,
 }
@@ -21,24 +21,24 @@ pub struct Cost {
 /// Whether a line moved, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// It did not.
+    /// The line did not move.
     None,
-    /// Within a socket.
+    /// The line moved within a socket.
     Local,
-    /// Between sockets.
+    /// The line moved between sockets.
     Remote,
 }
 
-/// How a request came to be served.
+/// The state of the line when the request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It found the line idle.
+    /// The request found the line idle.
     AtOnce,
-    /// It waited at the line, so that only the way from there to the holder is left.
+    /// The request waited at the line, so that only the path from there to the holder is left.
     Queued,
 }
 
-/// The machine's latencies.
+/// The latencies of a machine.
 pub struct Costs {
     pub l1_ps: u64,
     pub atomic_owned_ps: u64,
@@ -50,7 +50,7 @@ pub struct Costs {
     read_occupancy_shared_ps: u64,
     home_extra_ps: u64,
     sharer_extra_ps: u64,
-    /// By kind of row, then distance.
+    /// By kind of access, then by distance.
     latency_ps: Table<u64>,
     /// By pair of domains.
     distance: Table<u8>,
@@ -61,7 +61,7 @@ pub struct Costs {
     socket_of_domain: Vec<u8>,
 }
 
-/// Values by two indices, one row behind the other.
+/// A table of values with two indices, stored row by row.
 struct Table<T> {
     columns: usize,
     cells: Vec<T>,
@@ -117,7 +117,7 @@ impl Costs {
         }
     }
 
-    /// The moment of the grab, after the begin.
+    /// The time from begin to grab.
     pub fn grab_ps(&self, cost: Cost, arrival: Arrival) -> u64 {
         let fraction = match arrival {
             Arrival::AtOnce => self.grab_fraction,
@@ -130,7 +130,7 @@ impl Costs {
         self.socket_of_domain[usize::from(self.domain_of_core[usize::from(core)])]
     }
 
-    /// What `operation` by `core` costs, the line being as it is.
+    /// The cost of `operation` by `core` on a line in its present state.
     pub fn of(&self, core: u16, line: &Line, operation: Operation) -> Cost {
         let is_load = operation == Operation::Load;
         if line.owner == Some(core) || is_load && line.sharers.contains(core) {
@@ -174,7 +174,7 @@ impl Costs {
         (latency, occupancy, distance)
     }
 
-    /// Loads come from the nearest copy; writes wait for the farthest to go.
+    /// Loads come from the nearest copy. Writes wait until the farthest copy is invalidated.
     fn by_sharers(&self, domain: u8, line: &Line, operation: Operation) -> (u64, u64, u8) {
         let row = match operation {
             Operation::Load => Row::LoadShared,

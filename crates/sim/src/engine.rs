@@ -1,4 +1,4 @@
-//! The event loop: tasks ask for lines, lines serve one request after the other.
+//! The event loop: tasks request lines, and each line serves its requests one after the other.
 //!
 //! ```text
 //! request --> [queue of the line] --> begin ------- grab -------- done
@@ -7,7 +7,8 @@
 //!                      the line               written; holder  next request begins
 //!                                             loses the line
 //! ```
-//! A read gives the line back to the next request earlier than its own done (its *occupancy*).
+//! A read frees the line for the next request before the read itself is done. The line is busy for
+//! the read's *occupancy*.
 
 use std::rc::Rc;
 
@@ -25,19 +26,19 @@ use crate::spec::{LoadOfModified, MachineSpec, NodeCount, OwnershipOverlap};
 use crate::task::{State, Task};
 use crate::ticks::Ticks;
 
-/// What is counted over a run.
+/// Counts over a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// Lines moved between caches, or from memory.
     pub line_transfers: u64,
-    /// Those that crossed sockets.
+    /// Line transfers that crossed sockets.
     pub remote_transfers: u64,
-    /// Atomic read-modify-writes, failed compare-exchanges among them. A sequentially consistent
-    /// store is one, as on x86-64.
+    /// Atomic read-modify-writes, including failed compare-exchanges. A sequentially consistent
+    /// store counts as one, as on x86-64.
     pub atomics: u64,
-    /// Events of the loop.
+    /// Events of the event loop.
     pub events: u64,
-    /// What the slow paths of locks counted, indexed by [`LockEvent`].
+    /// Counts from the slow paths of locks, indexed by [`LockEvent`].
     pub lock_events: [u64; LockEvent::COUNT],
 }
 
@@ -53,14 +54,14 @@ impl Default for Counters {
     }
 }
 
-/// What the loop has come to.
+/// The result of the event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Let this task run.
+    /// This task runs next.
     Resume(u32),
-    /// Nothing will happen any more.
+    /// No events are left.
     Empty,
-    /// What comes next lies behind the horizon, or the run was halted.
+    /// The next event lies beyond the horizon, or the run was halted.
     Horizon,
 }
 
@@ -70,12 +71,12 @@ pub struct Engine {
     /// Events after this moment are left for later.
     horizon_ps: u64,
     halted: bool,
-    /// Virtual time as it is seen between two runs: that of the horizon, if nothing has happened up
-    /// to it.
+    /// The virtual time that is visible between two runs. It is the time of the horizon if no event
+    /// was left before it.
     pub paused_ps: u64,
-    /// The task that runs, or ran last.
+    /// The task that is running, or ran last.
     pub current: u32,
-    /// The task for which the event loop ran last, and what has come of it.
+    /// The task for which the event loop last ran.
     waiting: u32,
     pub step: Step,
     pub tasks: Vec<Task>,
@@ -127,8 +128,8 @@ impl Engine {
         }
     }
 
-    /// Makes directory entries, with memory in socket `home`, for all lines given out since the
-    /// last call.
+    /// Creates directory entries for all lines that were given out since the last call. Their
+    /// memory is in socket `home`.
     pub fn cover_new_lines(&mut self, home: u8) {
         let lines = self.arena.used() / crate::arena::LINE;
         assert!(lines < EventQueue::IDS, "more lines than the simulator can name");
@@ -150,13 +151,13 @@ impl Engine {
         self.horizon_ps = 0;
     }
 
-    /// A run has come to a stop.
+    /// Records that a run has stopped.
     pub fn pause(&mut self, step: Step) {
         let reached = step == Step::Horizon && !self.halted;
         self.paused_ps = if reached { self.horizon_ps } else { self.now_ps };
     }
 
-    /// Does one thing after the other, until a task is to run.
+    /// Processes events until a task is to run.
     pub fn run(&mut self) -> Step {
         loop {
             let Some((at, event)) = self.events.pop(self.horizon_ps) else {
@@ -195,7 +196,7 @@ impl Engine {
         }
     }
 
-    /// Lets a task go on that has waited, unless its CPU is interrupted just then.
+    /// Resumes a task that has waited, unless its CPU is being interrupted at this moment.
     #[inline(always)]
     pub fn resume(&mut self, id: u32) -> Option<u32> {
         if self.is_interrupted(id, Event::Resume(id)) {
@@ -205,8 +206,8 @@ impl Engine {
         Some(id)
     }
 
-    /// Whether a task that has waited has to wait for the end of an interrupt too; `then` comes
-    /// next if so.
+    /// Whether a task that has waited must also wait for the end of an interrupt. If so, the event
+    /// `then` follows.
     #[inline(always)]
     pub fn is_interrupted(&mut self, id: u32, then: Event) -> bool {
         let task = &mut self.tasks[id as usize];
@@ -222,8 +223,8 @@ impl Engine {
         true
     }
 
-    /// Lets the current task spend `ps`: true if nothing else happens meanwhile and it may go on at
-    /// once, false if it must suspend itself.
+    /// Lets the current task spend `ps`. Returns `true` if nothing else happens meanwhile and the
+    /// task may continue at once, or `false` if it must suspend itself.
     #[inline(always)]
     pub fn spend(&mut self, ps: u64) -> bool {
         let next_tick_ps = &mut self.tasks[self.current as usize].next_tick_ps;
@@ -236,21 +237,21 @@ impl Engine {
         false
     }
 
-    /// Runs the event loop for the current task, which waits. Whether it is the next to run; else
-    /// it has to let others run.
+    /// Runs the event loop for the current task, which waits. Returns `true` if this task is the
+    /// next to run. Otherwise it must let others run.
     pub fn comes_back(&mut self) -> bool {
         self.waiting = self.current;
         self.step = self.run();
         self.step == Step::Resume(self.waiting)
     }
 
-    /// The way to the stack of [`Machine::run_until`](crate::Machine::run_until) for the task that
-    /// waits.
+    /// The waiting task's way back to the stack of
+    /// [`Machine::run_until`](crate::Machine::run_until).
     pub fn yielder(&self) -> *const Yielder<(), ()> {
         self.tasks[self.waiting as usize].yielder()
     }
 
-    /// Tasks that have not ended.
+    /// The number of tasks that have not ended.
     pub fn unfinished(&self) -> usize {
         self.tasks.iter().filter(|task| task.state != State::Ended).count()
     }

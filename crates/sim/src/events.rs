@@ -1,40 +1,41 @@
-//! The queue of what happens next.
+//! The queue of future events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that happens at a moment.
+/// An event that happens at a given moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A task goes on.
+    /// A task continues.
     Resume(u32),
-    /// A task has waited for a line long enough, or slept; or it begins.
+    /// A task's wait for a line or its sleep has timed out, or the task begins.
     Timeout(u32),
-    /// A task looks at the word on which it waits.
+    /// A task looks at the word that it waits on.
     Look(u32),
     /// A line is taken from its holder.
     Grab(u32),
     /// A line arrives at its new owner.
     Done(u32),
-    /// A line that was read is free for the next request.
+    /// A line that was read becomes free for the next request.
     Free(u32),
-    /// A task has been switched to.
+    /// The switch to a task is complete.
     Arrive(u32),
-    /// The timer interrupts a CPU for which tasks wait; or the task that has the CPU is to be taken
-    /// off it.
+    /// The timer interrupts a CPU that tasks wait for, or the task that has the CPU is to be
+    /// preempted.
     Tick(u32),
 }
 
-/// Events by time; those of the same time in the order in which they were scheduled.
+/// Events ordered by time. Events at the same time are ordered as they were scheduled.
 ///
 /// An event is one number: 64 bits of time, 40 of sequence, 3 of kind, 21 of task, line or CPU.
 ///
-/// Most threads wait for a line and have no event, and what is scheduled is due soon: so those that
-/// come first are kept sorted, in an array that is short enough for a linear search. The others, if
-/// any, are in a heap.
+/// Most threads wait for a line and have no event, and scheduled events are due soon. Therefore the
+/// earliest events are kept sorted in an array that is short enough for a linear search. Any
+/// further events are in a heap.
 #[derive(Debug)]
 pub struct EventQueue {
-    /// The first `len` are events, the next one last. All of them come before those of `far`.
+    /// The first `len` elements are events, with the next event last. All of them precede those of
+    /// `far`.
     near: [u128; NEAR],
     len: usize,
     far: BinaryHeap<Reverse<u128>>,
@@ -47,14 +48,14 @@ impl Default for EventQueue {
     }
 }
 
-/// Events that are kept sorted, at most.
+/// The maximum number of events that are kept sorted.
 const NEAR: usize = 32;
 
 const ID_BITS: u32 = 21;
 const KIND_BITS: u32 = 3;
 
 impl EventQueue {
-    /// Tasks and lines that can be named.
+    /// The number of tasks or lines that an event can name.
     pub const IDS: usize = 1 << ID_BITS;
 
     #[inline(always)]
@@ -78,7 +79,7 @@ impl EventQueue {
         self.insert(key);
     }
 
-    /// Inserts the event that was scheduled last: those of the same time come before it.
+    /// Inserts the event that was scheduled last. Events of the same time precede it.
     #[inline(always)]
     fn insert(&mut self, key: u128) {
         let mut at = self.len;
@@ -97,7 +98,7 @@ impl EventQueue {
             return self.far.push(Reverse(key));
         }
         if self.len == NEAR {
-            // The later half makes room.
+            // Move the later half to the heap.
             self.far.extend(self.near[..NEAR / 2].iter().map(|key| Reverse(*key)));
             self.near.copy_within(NEAR / 2.., 0);
             self.len = NEAR / 2;
@@ -106,7 +107,7 @@ impl EventQueue {
         self.insert(key);
     }
 
-    /// Takes the first of many into the array, of which there is none left.
+    /// Moves the first events of the heap into the array, which is empty.
     #[cold]
     fn draw_near(&mut self) {
         while self.len < NEAR / 2
@@ -122,7 +123,7 @@ impl EventQueue {
         self.len == 0
     }
 
-    /// Whether nothing happens up to `until_ps`, this moment included.
+    /// Whether no event happens up to and including `until_ps`.
     pub fn is_quiet(&self, until_ps: u64) -> bool {
         self.len == 0 || time_of(self.near[self.len - 1]) > until_ps
     }
@@ -204,7 +205,7 @@ mod tests {
             queue.schedule(at, Event::Resume(id));
             expected.push((at, Event::Resume(id)));
             if id % 3 == 0 {
-                // Some are taken while others still come.
+                // Some events are popped while others are still pushed.
                 let first = expected.iter().map(|(at, _)| *at).min().unwrap();
                 let place = expected.iter().position(|(at, _)| *at == first).unwrap();
                 assert_eq!(queue.pop(u64::MAX), Some(expected.remove(place)));

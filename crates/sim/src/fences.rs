@@ -1,16 +1,16 @@
-//! Fences, ordinary and asymmetric: what they, and membarrier, do to the store buffers of a
-//! machine.
+//! Ordinary and asymmetric fences: their effects, and those of membarrier, on the store buffers of
+//! a machine.
 //!
 //! An ordinary full fence ends when the stores that its task had buffered are visible. A light
-//! fence is nothing. A heavy one ends when every store that any task had buffered by then is
-//! visible: by then its own task's stores already were, so a task whose load has missed them had
-//! buffered its own store before. The interrupts cost the caller its time, and the interrupted
-//! tasks nothing.
+//! fence does nothing. A heavy fence ends when every store that any task had buffered by then is
+//! visible. The stores of its own task are visible before. A task whose load has missed them had
+//! therefore buffered its own store before. The interrupts cost time only for the caller, not for
+//! the interrupted tasks.
 
 use crate::engine::Engine;
 use crate::machine::{spend_ps, with};
 
-/// Between two looks at the buffers, in ps.
+/// The time between two looks at the buffers, in ps.
 const LOOK_PS: u64 = 10_000;
 
 /// A full fence in the calling task.
@@ -33,12 +33,12 @@ fn wait(done: impl Fn(&Engine) -> bool) {
 }
 
 impl Engine {
-    /// How many stores each task has buffered since it began.
+    /// The number of stores that each task has buffered since it began.
     fn buffered(&self) -> Vec<u64> {
         self.tasks.iter().map(|task| task.buffer.drained + task.buffer.len() as u64).collect()
     }
 
-    /// Whether so many stores of each task are visible.
+    /// Whether this many stores of each task are visible.
     fn have_drained(&self, stores: &[u64]) -> bool {
         self.tasks.iter().zip(stores).all(|(task, stores)| task.buffer.drained >= *stores)
     }

@@ -1,4 +1,4 @@
-//! What becomes of a task's accesses: store buffers, atomics, and what needs no request.
+//! Issuing a task's accesses: store buffers, atomics, and hits, which need no request.
 
 use crate::access::{Access, Operation};
 use crate::engine::Engine;
@@ -6,35 +6,37 @@ use crate::line::{Origin, Prefetched, Request};
 use crate::spec::OwnershipOverlap;
 use crate::task::{State, Task};
 
-/// What a store costs the thread that buffers it, in ps: it retires about one a cycle.
+/// The cost of a store for the thread that buffers it, in ps. A thread retires about one store a
+/// cycle.
 const STORE_PS: u64 = 300;
 
-/// What has become of an access.
+/// The state of an access after it is issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Issued {
-    /// It is done; this is the old value.
+    /// The access is done. Holds the old value.
     Done(u64),
-    /// It will be done when the task is resumed.
+    /// The access will be done when the task is resumed.
     Later,
-    /// When the task is resumed, it is to be issued again: it has to wait for the store buffer, or
-    /// take its time first.
+    /// The access must be issued again when the task is resumed: it has to wait for the store
+    /// buffer, or its time has to pass first.
     Again,
 }
 
-/// How far an access has come.
+/// The progress of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Performed {
-    /// It is done; this is the old value.
+    /// The access is done. Holds the old value.
     Done(u64),
-    /// It will be done when the task is resumed: let others run, then take the answer.
+    /// The access will be done when the task is resumed. The task must let others run and then take
+    /// the answer.
     Later,
-    /// Let others run, then go on with it.
+    /// The task must let others run and then continue with the access.
     Again,
 }
 
 impl Engine {
-    /// Does an access of the current task, and whatever else happens meanwhile, until another task
-    /// is to run.
+    /// Performs an access of the current task, and processes other events meanwhile, until another
+    /// task is to run.
     pub fn perform(&mut self, access: Access) -> Performed {
         let task = self.current_task();
         if std::mem::take(&mut task.has_looked) {
@@ -66,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// An atomic on a line that is here takes its time first, and may find the line gone by then.
+    /// An atomic on a line that is present takes its time first. The line may be gone afterwards.
     #[inline(always)]
     fn issue_atomic(&mut self, access: Access) -> Issued {
         let core = self.current_task().core;
@@ -113,7 +115,8 @@ impl Engine {
         }
         self.drain(task);
         if full == 1 && !self.current_task().buffer.is_empty() {
-            // A buffer of one holds nothing back: the thread goes on when the store is visible.
+            // A buffer of one entry holds no store back: the thread continues when the store is
+            // visible.
             self.current_task().answer = 0;
             self.current_task().state = State::Drain(0);
             return Issued::Later;
@@ -141,8 +144,8 @@ impl Engine {
         }
     }
 
-    /// Makes buffered stores visible, as far as their lines are here; asks for the first that is
-    /// not.
+    /// Makes buffered stores visible as long as their lines are present. Requests the line of the
+    /// first store whose line is not.
     pub fn drain(&mut self, task: u32) {
         while !self.tasks[task as usize].draining {
             let Task { core, buffer, .. } = &self.tasks[task as usize];
@@ -177,8 +180,7 @@ impl Engine {
         Issued::Again
     }
 
-    /// Drains a buffer to which a line has come, and lets its task go on if that is what it waits
-    /// for.
+    /// Drains a buffer after a line has arrived for it. Resumes the task if it waits for that.
     pub fn drain_on(&mut self, id: u32) -> Option<u32> {
         self.drain(id);
         let Task { cpu, state, ref buffer, .. } = self.tasks[id as usize];

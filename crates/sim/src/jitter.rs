@@ -1,4 +1,4 @@
-//! What varies at random, and by how much; and fractions, for which floating point would be slow.
+//! Random variation of times, and fractions in integers, since floating point would be slow.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,7 +15,7 @@ impl Factor {
         Self((value * 2_f64.powi(32)) as u64)
     }
 
-    /// That much of `ps`, rounded down.
+    /// The product of this factor and `ps`, rounded down.
     pub fn of(self, ps: u64) -> u64 {
         ((u128::from(ps) * u128::from(self.0)) >> 32) as u64
     }
@@ -24,8 +24,8 @@ impl Factor {
 /// The random numbers of a machine.
 pub struct Jitter {
     random: Xoshiro256PlusPlus,
-    /// The least factor on a transfer's time, and how much larger it may be: by what
-    /// the core's other hardware thread does.
+    /// The smallest factor on a transfer's time, and the width of the range above it, indexed by
+    /// what the core's other hardware thread does.
     transfers: [(Factor, Factor); 2],
     varies: bool,
 }
@@ -41,8 +41,8 @@ impl Jitter {
         }
     }
 
-    /// How much longer or shorter a transfer takes. Real ones vary, and take longer while the
-    /// core's other thread is busy.
+    /// A random factor on the time of a transfer. Real transfers vary, and take longer while the
+    /// core's other hardware thread is busy.
     pub fn of_transfer(&mut self, sibling: Sibling) -> Option<Factor> {
         if !self.varies {
             return None;
@@ -51,17 +51,17 @@ impl Jitter {
         Some(Factor(least.0 + spread.of(self.random.next_u64() >> 32)))
     }
 
-    /// A number below `n`.
+    /// A random number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.random.next_u64() % n
     }
 
-    /// Any number.
+    /// A random number.
     pub fn number(&mut self) -> u64 {
         self.random.next_u64()
     }
 
-    /// A seed for a task's own numbers, not zero.
+    /// A seed for a task's own random numbers, not zero.
     pub fn seed(&mut self) -> u32 {
         self.random.next_u32() | 1
     }

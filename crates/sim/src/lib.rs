@@ -1,4 +1,4 @@
-//! A simulator of cache coherence that runs lock source, unchanged, on machines one does not own.
+//! A simulator of cache coherence. It runs unchanged lock source on machines that are not at hand.
 //!
 //! ```text
 //! spec        a machine as a file describes it: topology, latencies, parameters of the model
@@ -21,11 +21,15 @@
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
 //! ```
-//! Each thread is a coroutine; all run on the caller's thread, one at a time, in the order of
-//! virtual time. What is modelled: a request for a line waits its turn at the line, takes the line
-//! from its holder at the *grab*, and has it at the *done*; stores drain in order from a buffer;
-//! atomics wait for the buffer (total store order). Not modelled: capacity misses, prefetchers,
-//! bandwidth of links.
+//! Each thread is a coroutine. All of them run on the caller's thread, one at a time, in the order
+//! of virtual time. The model has these parts:
+//!
+//! - A request for a line waits in the line's queue. It takes the line from its holder at the
+//!   *grab* and has it at the *done*.
+//! - Stores drain from a buffer, in order.
+//! - Atomics wait until the buffer is empty (total store order).
+//!
+//! Capacity misses, prefetchers and the bandwidth of links are not modelled.
 //!
 //! The same seed gives the same run, in every process.
 

@@ -1,4 +1,5 @@
-//! The directory's entry of one line: who has it, who asks for it, who waits for it to change.
+//! The directory's entry of one line: its holders, its requests, and the tasks that wait for it to
+//! change.
 
 use std::collections::VecDeque;
 
@@ -18,14 +19,14 @@ impl CoreSet {
     }
 }
 
-/// Who asked for a line.
+/// The source of a request for a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A thread, which waits for the answer.
     Thread,
     /// A thread's store buffer.
     StoreBuffer,
-    /// Nobody waits.
+    /// A prefetch. No thread waits for it.
     Prefetch,
 }
 
@@ -39,59 +40,59 @@ pub struct Request {
 }
 
 impl Request {
-    /// In the place of a request where there is none.
+    /// A placeholder for a missing request.
     const NONE: Self = Self { access: Access::NONE, task: 0, core: 0, origin: Origin::Prefetch };
 }
 
-/// What the server of a line is doing.
+/// The state of a line's server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing: the next request begins at once.
+    /// Idle: the next request begins at once.
     Idle,
     /// A request has begun; the holder still has the line.
     Begun,
-    /// The line is on its way to its new owner, and nobody has it.
+    /// The line is on its way to its new owner, and no core has it.
     Moving,
-    /// A reader has been answered, but the line is not free for the next yet. An event says when it
-    /// is, if there is a next.
+    /// A reader has been answered, but the line is not yet free for the next request. If there is a
+    /// next request, an event marks the moment when the line becomes free.
     Reading,
 }
 
-/// What became of a store's earlier request for ownership.
+/// The state of a store's earlier request for ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetched {
-    /// There is none.
+    /// There is no such request.
     No,
-    /// It will do the store when its turn comes.
+    /// The request performs the store when it is served.
     Taken,
-    /// The line is on its way: the store can be done when it arrives.
+    /// The line is on its way. The store can be done when it arrives.
     Moving,
 }
 
-/// A line.
+/// A cache line.
 #[derive(Debug)]
 pub struct Line {
-    /// The core that may write it, if any.
+    /// The core that may write the line, if any.
     pub owner: Option<u16>,
-    /// Whether the owner has written it since it got it.
+    /// Whether the owner has written the line since it got it.
     pub is_modified: bool,
-    /// The cores that hold it; the owner alone if there is one.
+    /// The cores that hold the line. If there is an owner, only the owner.
     pub sharers: CoreSet,
-    /// Their cache domains, a bit each.
+    /// The cache domains of the sharers, one bit each.
     pub sharer_domains: u64,
     /// The socket whose memory it belongs to.
     pub home: u8,
-    /// Counts writes and changes of owner, so that a waiter knows whether it missed one.
+    /// Counts writes and changes of owner, so that a waiter can detect that it missed one.
     pub version: u64,
     pub phase: Phase,
-    /// The request that is served, while one is begun or moving.
+    /// The request that is being served, while the phase is `Begun` or `Moving`.
     pub served: Request,
-    /// When the line arrives at who is served.
+    /// When the line arrives at the core that is served.
     pub done_ps: u64,
     /// When the next request may begin.
     pub free_ps: u64,
     pub queue: VecDeque<Request>,
-    /// How many requests in a row have gone ahead of older ones.
+    /// How many requests in a row have overtaken older ones.
     pub bypasses: usize,
     /// Tasks that wait for the line to change.
     pub waiters: Vec<u32>,
@@ -116,7 +117,7 @@ impl Line {
         }
     }
 
-    /// Whether `core` can do the access without asking anybody.
+    /// Whether `core` can perform the access without a request.
     pub fn hits(&self, core: u16, access: Access) -> bool {
         if self.phase == Phase::Moving {
             return false;
@@ -124,7 +125,7 @@ impl Line {
         self.owner == Some(core) || access.is_load() && self.sharers.contains(core)
     }
 
-    /// Whether `core` has asked for ownership already.
+    /// Whether `core` has already requested ownership.
     pub fn is_asked_for_by(&self, core: u16) -> bool {
         let asks = |request: &Request| request.core == core && !request.access.is_load();
         self.serves() && asks(&self.served) || self.queue.iter().any(asks)
@@ -134,7 +135,7 @@ impl Line {
         matches!(self.phase, Phase::Begun | Phase::Moving)
     }
 
-    /// Puts a store in the place of the same task's prefetch, if one is under way.
+    /// Replaces the same task's prefetch by the store, if a prefetch is in progress.
     pub fn take_over_prefetch(&mut self, store: Request) -> Prefetched {
         let same = |request: &Request| request.task == store.task && request.origin == Origin::Prefetch;
         if self.serves() && same(&self.served) {
@@ -153,7 +154,7 @@ impl Line {
         }
     }
 
-    /// Gives the line to `core` alone.
+    /// Gives the line to `core` exclusively.
     pub fn give(&mut self, core: u16, domain: u8) {
         self.owner = Some(core);
         self.is_modified = false;
@@ -162,7 +163,7 @@ impl Line {
         self.sharer_domains = 1 << domain;
     }
 
-    /// Adds a reader; an owner keeps its copy, but may not write any more.
+    /// Adds a reader. A previous owner keeps its copy but may no longer write.
     pub fn share(&mut self, core: u16, domain: u8) {
         if self.owner != Some(core) {
             self.owner = None;

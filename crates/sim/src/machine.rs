@@ -19,15 +19,15 @@ use crate::nodes::{Lent, Nodes};
 use crate::spec::{CORES_MAX, MachineSpec, NodeCount};
 use crate::task::{Body, Record, Task};
 
-/// Bytes of simulated memory. Only what is used costs anything.
+/// Bytes of simulated memory. Only memory that is used costs anything.
 const MEMORY: usize = 64 << 20;
 
 thread_local! {
-    /// The machine whose task runs on this thread at present.
+    /// The machine whose task currently runs on this thread.
     static RUNNING: Cell<*const Inner> = const { Cell::new(ptr::null()) };
 }
 
-/// What a machine consists of. Tasks reach it through [`RUNNING`].
+/// The parts of a machine. Tasks reach it through [`RUNNING`].
 pub(crate) struct Inner {
     pub engine: RefCell<Engine>,
     arena: Rc<Arena>,
@@ -36,37 +36,38 @@ pub(crate) struct Inner {
     domain_of_cpu: Vec<u32>,
     settings: Cell<[u64; Setting::COUNT]>,
     switches: Cell<[u64; SWITCHES_MAX]>,
-    /// Where each table of chains begins, once a lock has asked for one of its chains.
+    /// The offset of each table of chains, once a lock has asked for one of its chains.
     chains: [Cell<Option<usize>>; TABLES],
-    /// Time does not pass any more: what is left of its tasks is dropped.
+    /// Whether time has stopped. The remaining parts of the machine's tasks are then dropped.
     has_ended: Cell<bool>,
 }
 
 /// Chains of a table. FreeBSD has 128 of one kind and 256 of the other.
 const CHAINS: usize = 128;
-/// Lines that a chain takes.
+/// Cache lines per chain.
 pub(crate) const CHAIN_LINES: usize = 2;
 
-/// Why a run has come to a stop.
+/// The reason why a run has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// All tasks have ended.
     Finished,
-    /// So many tasks wait, and nothing can wake them any more.
+    /// This many tasks wait, and no event can wake them any more.
     Deadlock(usize),
-    /// Virtual time has reached the moment that was given, or a task has called [`Machine::halt`].
+    /// Virtual time has reached the given moment, or a task has called [`Machine::halt`].
     Time,
 }
 
 /// A simulated machine. Tasks run on the thread that calls [`Machine::run_until`].
 pub struct Machine {
     inner: Rc<Inner>,
-    /// By task. Borrowed while one of them runs.
+    /// The coroutine of each task. Borrowed while a task runs.
     bodies: RefCell<Vec<Body>>,
 }
 
 impl Machine {
-    /// A machine without tasks. `seed` draws the jitter of latencies and the tasks' random numbers.
+    /// A machine without tasks. `seed` determines the jitter of latencies and the tasks' random
+    /// numbers.
     pub fn new(spec: &MachineSpec, seed: u64) -> Self {
         debug_assert!(spec.cores() <= CORES_MAX);
         let arena = Arena::new(MEMORY);
@@ -95,43 +96,43 @@ impl Machine {
         }
     }
 
-    /// Gives the locks on this machine these settings.
+    /// Applies these settings to the locks on this machine.
     pub fn set_settings(&self, values: [u64; Setting::COUNT]) {
         self.inner.settings.set(values);
     }
 
-    /// Gives the locks whose tuning is [`Switched`](nearlock_core::tuning::Switched) these
-    /// switches, as they are stored.
+    /// Applies these switches, in stored form, to the locks whose tuning is
+    /// [`Switched`](nearlock_core::tuning::Switched).
     ///
     /// # Panics
     ///
-    /// If there is a task, which may have a lock with other switches.
+    /// If there is a task, since it may have a lock with other switches.
     pub fn set_switches(&self, stored: [u64; SWITCHES_MAX]) {
         assert!(self.inner.engine.borrow().tasks.is_empty(), "switches are set before there are tasks");
         self.inner.switches.set(stored);
     }
 
-    /// Puts a value on lines of its own, in the memory of socket `home`. No CPU has them in its
-    /// cache.
+    /// Places a value on cache lines of its own, in the memory of socket `home`. No CPU has the
+    /// lines in its cache.
     pub fn place<T>(&self, home: usize, value: T) -> Placed<T> {
         let placed = Placed::new(&self.inner.arena, value);
         self.inner.engine.borrow_mut().cover_new_lines(home as u8);
         placed
     }
 
-    /// Puts `len` values next to each other.
+    /// Places `len` values side by side.
     pub fn place_slice<T>(&self, home: usize, len: usize, make: impl Fn() -> T) -> Placed<[T]> {
         let placed = Placed::slice(&self.inner.arena, len, make);
         self.inner.engine.borrow_mut().cover_new_lines(home as u8);
         placed
     }
 
-    /// Adds a task that begins at `start_ns` on `cpu`, or waits there for its turn if others have
-    /// the CPU by then. Returns its number: tasks are counted from 0.
+    /// Adds a task that begins at `start_ns` on `cpu`. If other tasks have the CPU then, it waits
+    /// for its turn. Returns the task's number, counted from 0.
     ///
     /// # Panics
     ///
-    /// If there is no such CPU. If `body` panics, the panic comes out of [`Machine::run_until`].
+    /// If there is no such CPU. If `body` panics, [`Machine::run_until`] passes on the panic.
     pub fn spawn(&self, cpu: usize, start_ns: u64, body: impl FnOnce() + 'static) -> usize {
         self.add(cpu, start_ns, Box::new(body))
     }
@@ -144,7 +145,7 @@ impl Machine {
         id
     }
 
-    /// Lets virtual time run up to `until_ns`, unless something else ends the run before.
+    /// Lets virtual time advance to `until_ns`, unless the run ends before.
     pub fn run_until(&self, until_ns: u64) -> Pause {
         let outer = RUNNING.replace(Rc::as_ptr(&self.inner));
         let _restore = Restore(outer);
@@ -153,7 +154,7 @@ impl Machine {
         let mut step = self.inner.engine.borrow_mut().run();
         loop {
             match step {
-                // The engine is not borrowed while the task runs: the task borrows it.
+                // The engine is not borrowed while the task runs, since the task borrows it.
                 Step::Resume(task) => {
                     let has_ended = bodies[task as usize].resume();
                     let engine = &mut *self.inner.engine.borrow_mut();
@@ -182,12 +183,12 @@ impl Machine {
         self.inner.engine.borrow().now_ps / 1000
     }
 
-    /// What has been counted so far.
+    /// The counts so far.
     pub fn counters(&self) -> Counters {
         self.inner.engine.borrow().counters
     }
 
-    /// Where the time of a task has gone so far.
+    /// The times of a task so far.
     ///
     /// # Panics
     ///
@@ -197,13 +198,13 @@ impl Machine {
         engine.times(task..task + 1, engine.paused_ps)
     }
 
-    /// Where the time of all tasks together has gone so far.
+    /// The sum of the times of all tasks so far.
     pub fn times(&self) -> Times {
         let engine = self.inner.engine.borrow();
         engine.times(0..engine.tasks.len(), engine.paused_ps)
     }
 
-    /// Where the time of all tasks of the calling task's machine has gone so far.
+    /// The sum of the times of all tasks of the calling task's machine so far.
     pub fn current_times() -> Times {
         with(|inner| {
             let engine = inner.engine.borrow();
@@ -211,13 +212,13 @@ impl Machine {
         })
     }
 
-    /// Ends the present call of [`Machine::run_until`] as soon as the calling task waits for
+    /// Ends the current call of [`Machine::run_until`] as soon as the calling task waits for
     /// anything.
     pub fn halt() {
         with(|inner| inner.engine.borrow_mut().halt());
     }
 
-    /// What the calling task's machine has counted so far.
+    /// The counts of the calling task's machine so far.
     pub fn current_counters() -> Counters {
         with(|inner| inner.engine.borrow().counters)
     }
@@ -225,15 +226,15 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Suspended tasks unwind, and what they drop may look for the machine, and access its words: at
-        // once, since no task can be suspended any more.
+        // Suspended tasks unwind. The values that they drop may use the machine and access its
+        // words. These accesses take effect at once, since no task can be suspended any more.
         let _restore = Restore(RUNNING.replace(Rc::as_ptr(&self.inner)));
         self.inner.has_ended.set(true);
         self.bodies.borrow_mut().clear();
     }
 }
 
-/// Puts back the machine that ran before on this thread.
+/// Restores the machine that ran before on this thread.
 struct Restore(*const Inner);
 
 impl Drop for Restore {
@@ -251,22 +252,23 @@ pub(crate) fn with<R>(f: impl FnOnce(&Inner) -> R) -> R {
     f(unsafe { &*inner })
 }
 
-/// Whether the machine on this thread has ended, and drops its tasks.
+/// Whether the machine on this thread has ended and drops its tasks.
 #[inline]
 fn has_ended() -> bool {
     with(|inner| inner.has_ended.get())
 }
 
-/// Does an access to the word at `address`: simulated if a machine runs on this thread, else at
-/// once (before and after a run, and for what the end of the machine drops).
+/// Performs an access to the word at `address`. The access is simulated if a machine runs on this
+/// thread. It is immediate before and after a run, and for values that the end of the machine
+/// drops.
 ///
 /// # Safety
 ///
-/// The address is that of a live word of the access's width.
+/// `address` must point to a live word of the access's width.
 #[inline]
 pub(crate) unsafe fn perform(address: *mut u8, access: Access) -> u64 {
     if RUNNING.get().is_null() || has_ended() {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         return unsafe { access.apply(address) };
     }
     loop {
@@ -285,7 +287,7 @@ pub(crate) unsafe fn perform(address: *mut u8, access: Access) -> u64 {
     }
 }
 
-/// Waits until the line of `address` has changed, at most for some turns of a spin loop.
+/// Waits until the line of `address` has changed, for at most `turns` turns of a spin loop.
 pub(crate) fn wait_for_change(address: *const u8, turns: Option<u32>) {
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
@@ -296,8 +298,8 @@ pub(crate) fn wait_for_change(address: *const u8, turns: Option<u32>) {
     }
 }
 
-/// As [`wait_for_change`], also until task `owner` leaves its CPU or the running task's CPU is
-/// wanted by others.
+/// Like [`wait_for_change`], but also ends when task `owner` leaves its CPU or when other tasks
+/// want the running task's CPU.
 pub(crate) fn wait_for_owner(address: *const u8, owner: u32) {
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
@@ -309,8 +311,8 @@ pub(crate) fn wait_for_owner(address: *const u8, owner: u32) {
     with(|inner| inner.engine.borrow_mut().stop_watching());
 }
 
-/// Puts the running task to sleep on the word at `address`, at most until the moment given, unless
-/// `is_expected` finds by then that the word has changed.
+/// Puts the running task to sleep on the word at `address` until the given moment at the latest.
+/// The task does not sleep if `is_expected` finds that the word has changed.
 pub(crate) fn park(address: *const u8, until_ps: u64, is_expected: impl FnOnce() -> bool) {
     let began_ps = with(Inner::now_ps);
     spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
@@ -360,7 +362,8 @@ pub(crate) fn spend_ps(ps: u64) {
     }
 }
 
-/// Does what may take the running task off its CPU: `leaves` says whether it has.
+/// Performs an operation that may take the running task off its CPU. `leaves` returns whether it
+/// does.
 #[inline]
 pub(crate) fn leave_if(leaves: impl FnOnce(&mut Engine) -> bool) {
     let must_wait = with(|inner| {
@@ -372,10 +375,10 @@ pub(crate) fn leave_if(leaves: impl FnOnce(&mut Engine) -> bool) {
     }
 }
 
-/// Switches to the stack of [`Machine::run_until`], until the running task is resumed.
+/// Switches to the stack of [`Machine::run_until`] until the running task is resumed.
 fn let_others_run() {
     let yielder = with(|inner| inner.engine.borrow().yielder());
-    // SAFETY: the yielder of the task that runs lives on its stack for as long as the task does.
+    // SAFETY: the running task's yielder lives on its stack for as long as the task does.
     unsafe { (*yielder).suspend(()) };
 }
 
@@ -385,7 +388,7 @@ impl Inner {
         offset.expect("a word outside simulated memory: place it on the machine") as u32
     }
 
-    /// Looks at, or changes, the running task.
+    /// Reads or changes the running task.
     pub fn task<R>(&self, f: impl FnOnce(&mut Task) -> R) -> R {
         let engine = &mut *self.engine.borrow_mut();
         f(&mut engine.tasks[engine.current as usize])
@@ -411,13 +414,13 @@ impl Inner {
         self.socket_of_cpu.len() as u32
     }
 
-    /// The line where this lies.
+    /// The line that contains `address`.
     pub fn line_of(&self, address: *const u8) -> usize {
         self.offset_of(address) as usize / LINE
     }
 
-    /// The memory of the chain of the lock at this address in a table, zero at first. All tables
-    /// lie in the memory of the first socket.
+    /// The memory of the chain in a table that belongs to the lock at this address. It is zero at
+    /// first. All tables are in the memory of the first socket.
     pub fn chain(&self, table: usize, lock: *const u8) -> *mut u8 {
         let line = self.line_of(lock);
         let begin = self.chains[table].get().unwrap_or_else(|| {
@@ -463,12 +466,12 @@ impl Inner {
         })
     }
 
-    /// The running task has no more use for a record.
+    /// Takes back a record of the running task.
     pub fn give_back(&self, record: Record) {
         self.task(|task| task.records.push(record));
     }
 
-    /// Lends the running task a set of queue nodes; `None` if there are too many.
+    /// Lends the running task a set of queue nodes. `None` if there are too many sets.
     pub fn lend_nodes(&self) -> Option<u32> {
         let cpu = self.task(|task| task.cpu);
         let nodes = &mut *self.nodes.borrow_mut();
@@ -484,7 +487,7 @@ impl Inner {
         Some(set)
     }
 
-    /// The running task has no queue node in use any more.
+    /// Takes back a set of queue nodes from the running task.
     pub fn give_back_nodes(&self, set: u32) {
         self.nodes.borrow_mut().give_back(set);
     }

@@ -1,8 +1,8 @@
 //! The queue nodes of the CPUs.
 //!
-//! A CPU has a set of nodes, which the task that runs on it uses, as in Linux. A task that leaves
-//! its CPU while it has nodes in use keeps the set; whoever else queues there meanwhile has a spare
-//! one.
+//! As in Linux, each CPU has a set of nodes, which the task that runs on the CPU uses. A task that
+//! leaves its CPU while it uses nodes keeps the set. Other tasks that queue on the CPU meanwhile
+//! use a spare set.
 
 use std::alloc::Layout;
 
@@ -10,22 +10,22 @@ use nearlock_core::platform::NodeId;
 
 use crate::arena::{Arena, LINE};
 
-/// Sets of nodes, each node on a line of its own.
+/// Sets of nodes. Each node has a line of its own.
 pub struct Nodes {
-    /// Where they lie: those of the CPUs, then the spare ones.
+    /// The offset of each set: first the sets of the CPUs, then the spare ones.
     offsets: Vec<usize>,
-    /// Whether somebody has the set of a CPU.
+    /// Whether the set of each CPU is lent to a task.
     lent: Vec<bool>,
-    /// Spare sets that nobody has.
+    /// Spare sets that are not lent.
     spare: Vec<u32>,
 }
 
-/// What became of the wish for a set of nodes.
+/// The result of a request for a set of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lent {
-    /// It is this one.
+    /// This set is lent.
     Set(u32),
-    /// There is none: one has to be added.
+    /// There is no free set. One has to be added.
     None,
 }
 
@@ -40,7 +40,7 @@ impl Nodes {
         self.lent.push(false);
     }
 
-    /// Takes memory for a further set.
+    /// Allocates another set.
     fn add(&mut self, arena: &Arena) -> u32 {
         let line = Layout::from_size_align(LINE, LINE).expect("a line is a layout");
         self.offsets.push(arena.take(line));
@@ -50,7 +50,7 @@ impl Nodes {
         self.offsets.len() as u32 - 1
     }
 
-    /// Lends the set of a CPU, or else a spare one.
+    /// Lends the set of a CPU, or a spare one if that is lent.
     pub fn lend(&mut self, cpu: u32) -> Lent {
         if !std::mem::replace(&mut self.lent[cpu as usize], true) {
             return Lent::Set(cpu);
@@ -58,12 +58,12 @@ impl Nodes {
         self.spare.pop().map_or(Lent::None, Lent::Set)
     }
 
-    /// Makes a spare set and lends it; `None` if lock words could not name it.
+    /// Adds a spare set and lends it. `None` if lock words could not name the set.
     pub fn lend_new(&mut self, arena: &Arena) -> Option<u32> {
         (self.offsets.len() < NodeId::SLOTS as usize).then(|| self.add(arena))
     }
 
-    /// A task has no use for a set any more.
+    /// Takes a set back from a task.
     pub fn give_back(&mut self, set: u32) {
         match self.lent.get_mut(set as usize) {
             Some(lent) => *lent = false,
@@ -71,7 +71,7 @@ impl Nodes {
         }
     }
 
-    /// Where a node lies.
+    /// The offset of a node.
     pub fn offset(&self, id: NodeId) -> usize {
         self.offsets[id.slot as usize] + id.level as usize * LINE
     }

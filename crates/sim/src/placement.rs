@@ -1,32 +1,32 @@
-//! Which CPUs the threads run on.
+//! The assignment of threads to CPUs.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::spec::MachineSpec;
 
-/// How threads are spread over the machine. Sockets and cores are drawn at random, but for `Near`;
-/// and cores get a second thread only when all that may be used have one.
+/// How threads are spread over the machine. Sockets and cores are chosen at random, except with
+/// `Near`. A core gets a second thread only when all usable cores have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// On as few sockets as have a hardware thread for each, and on one more, socket after socket:
-    /// neighbours in number are neighbours in place. So does a scheduler that puts new threads
-    /// where they are made for as long as a CPU is idle there, and later sends some of them to
-    /// an idle socket.
+    /// On one socket more than the fewest that have a hardware thread for each thread. Sockets are
+    /// filled one after the other, so that threads with neighbouring numbers are close to each
+    /// other. This models a scheduler that places new threads where they are created as long as a
+    /// CPU is idle there. Later it sends some of them to an idle socket.
     #[default]
     Filled,
-    /// On as few sockets as give each thread a core of its own, but two at least.
+    /// On the fewest sockets that give each thread a core of its own, but on at least two.
     Gathered,
-    /// Over all cores alike.
+    /// On all cores alike.
     Random,
-    /// On the first cores, so that no two threads could be nearer to each other with a core each.
+    /// On the first cores. Threads with a core each cannot be nearer to each other.
     Near,
 }
 
 impl Placement {
-    /// CPUs for `threads` threads, drawn by `seed`. More threads than CPUs come in rounds: each CPU
-    /// has the same number of them, but for one more on some, which are anywhere; on the first
-    /// with [`Near`](Self::Near).
+    /// CPUs for `threads` threads, chosen by `seed`. If there are more threads than CPUs, they are
+    /// placed in rounds. Each CPU gets the same number of threads, except that some get one more.
+    /// These are chosen at random, or are the first with [`Near`](Self::Near).
     pub fn cpus(self, spec: &MachineSpec, threads: usize, seed: u64) -> Vec<usize> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         if threads <= spec.cpus() {
@@ -44,7 +44,7 @@ impl Placement {
         cpus
     }
 
-    /// CPUs for threads that have one each.
+    /// CPUs for threads that each get one of their own.
     fn round(self, spec: &MachineSpec, threads: usize, rng: &mut impl Rng) -> Vec<usize> {
         let mut sockets: Vec<usize> = (0..spec.sockets).collect();
         let sockets_used = match self {
@@ -75,7 +75,7 @@ impl Placement {
     }
 }
 
-/// Puts items in an order drawn at random. Source: Fisher and Yates.
+/// Shuffles items at random. Source: Fisher and Yates.
 pub fn shuffle(items: &mut [usize], rng: &mut impl Rng) {
     for i in (1..items.len()).rev() {
         items.swap(i, (rng.next_u64() % (i as u64 + 1)) as usize);

@@ -28,12 +28,12 @@ use crate::words::Word;
 
 /// The simulated machine that runs on the calling thread.
 ///
-/// Words must lie in its memory (see [`Machine::place`](crate::Machine::place)); while no machine
+/// Words must lie in its memory (see [`Machine::place`](crate::Machine::place)). While no machine
 /// runs, they are plain memory.
 #[derive(Debug)]
 pub struct Sim;
 
-/// What a processor needs to go on after a loop whose end it did not expect.
+/// Spends the time that a processor needs to continue after it mispredicts the end of a loop.
 fn leave_loop() {
     let exit_ps = with(|inner| inner.spin_exit_ps());
     if exit_ps > 0 {
@@ -41,7 +41,7 @@ fn leave_loop() {
     }
 }
 
-// SAFETY: the engine has each access read and write memory at one moment, in total store order.
+// SAFETY: the engine performs each access to memory at one moment, in total store order.
 unsafe impl Platform for Sim {
     type U32 = Word<u32>;
     type U64 = Word<u64>;
@@ -105,7 +105,7 @@ unsafe impl Platform for Sim {
     }
 
     fn fence(order: Ordering) {
-        // The other fences order what this machine keeps in order anyway.
+        // The other fences order nothing that this machine does not already keep in order.
         if order == Ordering::SeqCst {
             fences::full();
         }
@@ -114,7 +114,7 @@ unsafe impl Platform for Sim {
     fn with_record<N: Default, R>(f: impl FnOnce(&N) -> R) -> R {
         let record = with(|inner| inner.borrow_record(Layout::new::<N>()));
         let place = record.address.cast::<N>();
-        // SAFETY: the record has the layout, and is the task's until it gives it back.
+        // SAFETY: the record has the layout, and belongs to the task until it is given back.
         let r = unsafe {
             place.write(N::default());
             let r = f(&*place);
@@ -150,8 +150,8 @@ impl ParkTimeout for Sim {
     }
 }
 
-/// Exact. A task that is being switched to does not run yet, and a CPU is wanted as soon as its
-/// `need_resched` is set.
+/// The answers are exact. A task that is being switched to does not run yet. A CPU is wanted as
+/// soon as its `need_resched` is set.
 // SAFETY: each task has its own number; a value is returned if it was loaded and `done` holds.
 unsafe impl Schedule for Sim {
     fn thread_id() -> ThreadId {
@@ -170,7 +170,7 @@ unsafe impl Schedule for Sim {
     fn give_way() {
         leave_if(Engine::yield_cpu);
     }
-    /// Into the kernel and back takes as long as a futex's call.
+    /// The way into the kernel and back takes as long as a futex call.
     fn sched_yield() {
         let _spins = account::spin();
         spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
@@ -180,8 +180,8 @@ unsafe impl Schedule for Sim {
         with(|inner| inner.engine.borrow().is_wanted())
     }
 
-    /// The waiter is set aside until the line changes, the owner leaves its CPU, or its own CPU is
-    /// wanted.
+    /// The waiter is set aside until the line changes, the owner leaves its CPU, or the waiter's
+    /// own CPU is wanted.
     fn spin_on_owner<V: Copy>(
         spin: &mut Spin,
         word: &impl Atomic<V>,
@@ -212,7 +212,7 @@ unsafe impl Schedule for Sim {
     }
 }
 
-// SAFETY: a heavy side has each processor's stores done before it goes on.
+// SAFETY: before a heavy side continues, each processor's earlier stores are visible.
 unsafe impl AsymFence for Sim {
     fn light() {}
     fn heavy() {
@@ -226,8 +226,8 @@ impl Clock for Sim {
     }
 }
 
-/// By the settings `numa.*`; `auto` is `on`, since with one node all threads are on it anyway. A
-/// socket is a node. Costs no time.
+/// Determined by the settings `numa.*`. `auto` means `on`, since on a machine with one NUMA node
+/// all threads are on it anyway. A socket is a NUMA node. Takes no time.
 impl Topology for Sim {
     fn numa_node() -> u32 {
         with(|inner| {
@@ -275,7 +275,8 @@ impl Settings for Sim {
     }
 }
 
-// SAFETY: only tasks can ask, and a machine's are set before it has any (`Machine::set_switches`).
+// SAFETY: only tasks read switches. They are set before the machine has any task
+// (`Machine::set_switches`).
 unsafe impl Switches for Sim {
     fn switch(index: usize) -> u64 {
         with(|inner| inner.switch(index))
@@ -323,23 +324,23 @@ impl Sections for Sim {
     }
 }
 
-// SAFETY: each chain has lines of its own in simulated memory, which is never taken back.
+// SAFETY: each chain has its own lines in simulated memory, which is never reclaimed.
 unsafe impl<F: Family> Chains<F> for Sim {
-    /// By the line of the lock, so that neighbours have different chains.
+    /// Chosen by the line of the lock, so that neighbouring locks have different chains.
     fn chain(lock: *const ()) -> *const Chain<Self, F> {
         const { assert!(size_of::<Chain<Self, F>>() <= CHAIN_LINES * LINE) };
         with(|inner| inner.chain(F::TABLE, lock.cast())).cast()
     }
 
     fn place_in_chain(lock: *const ()) -> u32 {
-        // Fibonacci hashing: neighbouring lines are far apart.
+        // Fibonacci hashing spreads neighbouring lines.
         let line = with(|inner| inner.line_of(lock.cast())) as u64;
         (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }
 }
 
-/// Notes how many nodes of the CPU are lent; unless that is free, in the last word of the line of
-/// its first node, by a load and a store, as the kernel does ([`NodeCount`]).
+/// Records how many nodes of the CPU are lent. Unless counting is free, the count is the last word
+/// in the line of the CPU's first node. It is loaded and stored, as in the kernel ([`NodeCount`]).
 fn count_nodes(slot: u32, lent: u32) {
     with(|inner| inner.task(|task| task.depth = lent));
     let (first, is_free) =
@@ -354,14 +355,14 @@ fn count_nodes(slot: u32, lent: u32) {
         operand,
         expected: 0,
     };
-    // SAFETY: the line belongs to the nodes of this CPU, and none reaches its last word.
+    // SAFETY: the line belongs to the nodes of this CPU, and no node extends to its last word.
     unsafe {
         perform(first, access(Operation::Load, 0));
         perform(first, access(Operation::Store, lent.into()));
     }
 }
 
-// SAFETY: a set of nodes is lent to one task at a time, and `depth` counts those that are in use.
+// SAFETY: a set of nodes is lent to one task at a time, and `depth` counts the nodes in use.
 unsafe impl<N: ZeroNode> LocalNodes<N> for Sim {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
         let (had, level) = with(|inner| inner.task(|task| (task.nodes, task.depth)));
@@ -380,7 +381,8 @@ unsafe impl<N: ZeroNode> LocalNodes<N> for Sim {
         result
     }
 
-    /// Each node has a line to itself; the kernel packs a CPU's four into one or two.
+    /// Each node has a line to itself. The kernel packs the four nodes of a CPU into one or two
+    /// lines.
     fn node(id: NodeId) -> *const N {
         const { assert!(size_of::<N>() <= LINE - size_of::<u32>() && align_of::<N>() <= LINE) };
         with(|inner| inner.node(id)).cast()

@@ -1,12 +1,12 @@
-//! Which task has which CPU.
+//! The scheduler: which task has which CPU.
 //!
 //! ```text
 //!   asleep --wake--> [queue of a CPU] --take--> arriving --> running --leave--> asleep, ended
 //!      \_____________ its CPU is idle ____________/             |
 //!                    [queue of a CPU] <---------- leaving ------+
 //! ```
-//! A task has its CPU until its stores are visible. Where each task has a CPU of its own, all this
-//! does is to note who sleeps.
+//! A task keeps its CPU until its stores are visible. If each task has a CPU of its own, the
+//! scheduler only records which tasks sleep.
 
 mod balance;
 mod cpus;
@@ -22,13 +22,13 @@ use crate::events::Event;
 use crate::task::{Return, Sibling, State, Task};
 
 impl Engine {
-    /// Adds a task that begins at `start_ps`, and gives it its random numbers. Returns its number.
+    /// Adds a task that begins at `start_ps`, and seeds its random numbers. Returns its number.
     pub fn add_task(&mut self, cpu: u32, start_ps: u64) -> u32 {
         let id = self.tasks.len() as u32;
         let mut task = Task::new(cpu, self.cpus.core_of(cpu), start_ps);
         task.random = self.jitter.seed();
         if self.cpus.at(cpu).last.is_none() {
-            // Ticks go on from where they are when the CPU's first task begins.
+            // Ticks continue at their present phase when the CPU's first task begins.
             task.next_tick_ps = self.first_tick_of(cpu);
             self.cpus.at(cpu).last = Some(id);
             self.tasks.push(task);
@@ -42,7 +42,7 @@ impl Engine {
         id
     }
 
-    /// The moment of the first tick of a CPU, drawn when it is asked for first.
+    /// The moment of a CPU's first tick. It is chosen at random on the first call.
     fn first_tick_of(&mut self, cpu: u32) -> u64 {
         let known = self.cpus.at(cpu).first_tick_ps;
         known.unwrap_or_else(|| {
@@ -51,7 +51,7 @@ impl Engine {
         })
     }
 
-    /// The CPU has something to do from now on, or is about to.
+    /// Records that the CPU is busy or is about to be.
     fn note_busy(&mut self, cpu: u32) {
         if !std::mem::replace(&mut self.cpus.at(cpu).is_busy, true) {
             *self.cpus.busy_threads_of(cpu) += 1;
@@ -84,8 +84,8 @@ impl Engine {
         }
     }
 
-    /// A task sleeps no longer, or begins. Whether it has a CPU: then the caller has to say when it
-    /// arrives there.
+    /// Makes a task ready that slept or that begins. Returns whether it has a CPU. If so, the
+    /// caller must schedule its arrival there.
     pub fn wake(&mut self, id: u32) -> bool {
         let now_ps = self.now_ps;
         let task = &mut self.tasks[id as usize];
@@ -94,7 +94,7 @@ impl Engine {
         task.account.wake_ups += u64::from(!is_new);
         task.account.enter(Phase::Waiting, now_ps);
         if self.cpus.at(from).running == Some(id) {
-            // It has not left yet: it keeps the CPU unless others want it.
+            // The task has not left yet. It keeps the CPU unless other tasks want it.
             let stays = self.cpus.at(from).queue.is_empty();
             self.tasks[id as usize].state = if stays { State::Arriving } else { State::Leaving };
             return stays;
@@ -110,7 +110,7 @@ impl Engine {
         false
     }
 
-    /// Gives a task that has slept its virtual runtime on a CPU.
+    /// Sets the virtual runtime that a task has on a CPU after it slept.
     fn settle_among_others(&mut self, id: u32, cpu: u32, is_new: bool) {
         self.count_runtime(cpu);
         self.move_runtime(id, cpu);
@@ -121,7 +121,7 @@ impl Engine {
             if is_new { queue.of_newcomer(&turns) } else { queue.of_sleeper(runtime_ps, &turns) };
     }
 
-    /// Takes a task's lead or lag along to another CPU.
+    /// Moves a task to another CPU. The task keeps its lead or lag in virtual runtime.
     fn move_runtime(&mut self, id: u32, cpu: u32) {
         let task = &mut self.tasks[id as usize];
         if task.cpu != cpu {
@@ -144,7 +144,7 @@ impl Engine {
         self.arm_tick(cpu);
     }
 
-    /// Gives an idle CPU to a task, which is in no queue.
+    /// Gives an idle CPU to a task that is in no queue.
     fn take(&mut self, cpu: u32, id: u32) {
         let now_ps = self.now_ps;
         let at = self.cpus.at(cpu);
@@ -165,7 +165,7 @@ impl Engine {
         self.arm_tick(cpu);
     }
 
-    /// A task has been switched to.
+    /// Completes the switch to a task.
     pub fn arrive(&mut self, id: u32) -> Option<u32> {
         let now_ps = self.now_ps;
         let task = &mut self.tasks[id as usize];
@@ -193,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// Lets a task go on at a moment, by `event`: its resumption or its look.
+    /// Schedules `event`, which resumes the task or makes it look.
     #[inline(always)]
     pub fn schedule_due(&mut self, id: u32, at_ps: u64, event: Event) {
         let task = &mut self.tasks[id as usize];
@@ -223,7 +223,8 @@ impl Engine {
         self.leave(id, Phase::Asleep);
     }
 
-    /// The current task sleeps on the word at `offset` from now on, at most until a moment.
+    /// Puts the current task to sleep on the word at `offset`, until the given moment at the
+    /// latest.
     pub fn sleep_on(&mut self, offset: u32, until_ps: u64) {
         self.current_task().parked_on = offset;
         if until_ps != u64::MAX {
@@ -232,7 +233,8 @@ impl Engine {
         self.fall_asleep(State::Parked { until_ps });
     }
 
-    /// The current task sleeps for a while, which the ticks of its CPU prolong as they do work.
+    /// Puts the current task to sleep for `ps`. Ticks of its CPU prolong the sleep as they prolong
+    /// work.
     pub fn sleep(&mut self, ps: u64) {
         let id = self.current;
         let until_ps = self.ticks.computed_ps(&mut self.tasks[id as usize].next_tick_ps, self.now_ps + ps);
@@ -240,14 +242,14 @@ impl Engine {
         self.fall_asleep(State::Asleep { until_ps });
     }
 
-    /// A task has ended.
+    /// Ends a task.
     pub fn end(&mut self, id: u32) {
         self.tasks[id as usize].state = State::Ended;
         self.leave(id, Phase::Away);
     }
 
-    /// The task that runs on a CPU, whose state says what becomes of it, runs no longer. The CPU is
-    /// free as soon as its stores are visible.
+    /// Stops a task that runs on a CPU. The task's state says what happens next. The CPU is free as
+    /// soon as the task's stores are visible.
     fn leave(&mut self, id: u32, phase: Phase) {
         let now_ps = self.now_ps;
         let cpu = self.tasks[id as usize].cpu;
@@ -261,7 +263,8 @@ impl Engine {
         }
     }
 
-    /// Gives a CPU to the next task. The one that has it leaves, and its stores are visible.
+    /// Gives a CPU to the next task. The task that has the CPU is leaving, and its stores are
+    /// visible.
     pub fn release(&mut self, cpu: u32) {
         let Some(id) = self.cpus.at(cpu).running.take() else { return };
         self.cpus.idle += 1;
@@ -287,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// Switches a CPU to a task, unless it is there already.
+    /// Switches a CPU to a task, unless the task ran there last.
     fn switch_to(&mut self, cpu: u32, id: u32) {
         let now_ps = self.now_ps;
         let is_last = self.cpus.at(cpu).last == Some(id);

@@ -1,4 +1,5 @@
-//! Lines serve one request after the other: begin, grab, done.
+//! The service of requests: each line serves one request after the other, with begin, grab and
+//! done.
 
 use crate::access::{Access, Operation};
 use crate::costs::{Arrival, Transfer};
@@ -12,7 +13,7 @@ impl Engine {
         let index = request.access.line();
         let line = &mut self.lines[index];
         if line.phase == Phase::Reading && line.queue.is_empty() {
-            // Nobody has asked yet when the line is free.
+            // No event has been scheduled for the moment when the line becomes free.
             if line.free_ps > self.now_ps {
                 self.events.schedule(line.free_ps, Event::Free(index as u32));
             } else {
@@ -42,8 +43,9 @@ impl Engine {
         }
     }
 
-    /// Which request is next: the oldest from the socket that was served last, if not too many of
-    /// them have gone ahead of others by now; else the oldest.
+    /// The index of the next request. It is the oldest request from the socket that was served
+    /// last, unless too many of its requests have overtaken others. Otherwise it is the oldest
+    /// request.
     fn arbitrate(&mut self, index: u32) -> usize {
         let line = &mut self.lines[index as usize];
         let socket = self.costs.socket_of_core(line.served.core);
@@ -60,7 +62,7 @@ impl Engine {
         }
     }
 
-    /// Begins to serve the request that the line now has as its `served`.
+    /// Begins to serve the request in the line's `served`.
     fn begin(&mut self, index: u32, arrival: Arrival) {
         let line = &self.lines[index as usize];
         let Request { core, task, .. } = line.served;
@@ -153,7 +155,7 @@ impl Engine {
         resumed
     }
 
-    /// Reads a word whose line is here.
+    /// Reads a word whose line is present.
     #[inline]
     pub fn read(&mut self, access: &Access, task: u32) -> u64 {
         debug_assert!(access.is_load());
@@ -163,7 +165,7 @@ impl Engine {
         unsafe { load.apply(self.arena.at(access.offset as usize)) }
     }
 
-    /// Writes a word whose line is here, or at least takes the line.
+    /// Writes a word whose line is present, or at least takes the line.
     pub fn write(&mut self, access: &Access) -> u64 {
         // SAFETY: as in `read`.
         let old = unsafe { access.apply(self.arena.at(access.offset as usize)) };

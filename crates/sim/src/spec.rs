@@ -1,8 +1,8 @@
-//! Machine descriptions: how many CPUs, which of them are near each other, and what a line transfer
-//! costs.
+//! Machine descriptions: the number of CPUs, their distances, and the costs of line transfers.
 //!
-//! A machine is one TOML file. [`MachineSpec`] is its resolved form: every default filled in, every
-//! latency that the file leaves out derived, everything checked. All times are nanoseconds.
+//! A machine is one TOML file. [`MachineSpec`] is its resolved form. It has every default filled
+//! in, every latency derived that the file leaves out, and every value checked. All times are
+//! nanoseconds.
 //!
 //! ```text
 //! socket   0                    1               a socket is a NUMA node
@@ -12,21 +12,22 @@
 //! ```
 //!
 //! A *distance* is an index into [`MachineSpec::distances`] and into each latency array. Distance 0
-//! is another core of the same domain. Where a socket holds several domains, distance 1 is another
-//! domain of the socket. The distances after these belong to other sockets: sockets `h` hops apart
-//! have the `h`-th of them. Memory belongs to a socket, not to a domain: that of the own socket is
-//! at the last distance inside it.
+//! leads to another core of the same domain. If a socket has several domains, distance 1 leads to
+//! another domain of the socket. The remaining distances lead to other sockets: sockets `h` hops
+//! apart have the `h`-th of them. Memory belongs to a socket, not to a domain. The memory of a
+//! core's own socket is at the last distance inside the socket.
 //!
 //! The hardware threads of a core share its caches, so a line that moves between them moves no
 //! distance.
 //!
 //! # Latencies that a file does not give
 //!
-//! Published core-to-core figures mostly are one number per distance: a compare-and-swap that pulls
-//! a modified line. From `latency_ns.cas` the table is derived with the ratios of the Xeon columns
-//! of David, Guerraoui and Trigonakis, "Everything You Always Wanted to Know about Synchronization
-//! but Were Afraid to Ask", SOSP 2013, table 2; the values for the own cache and for DRAM are round
-//! figures of today's machines:
+//! Most published core-to-core figures are one number per distance: the latency of a
+//! compare-and-swap that pulls a modified line. The table is derived from `latency_ns.cas` with the
+//! ratios of measured Xeon latencies. (Source: David, Guerraoui and Trigonakis, "Everything You
+//! Always Wanted to Know about Synchronization but Were Afraid to Ask", SOSP 2013, table 2, the
+//! columns of the Xeon.) The values for the own cache and for DRAM are round figures of today's
+//! machines:
 //!
 //! | value | rule |
 //! |---|---|
@@ -38,7 +39,8 @@
 //! | `local_ns.l1` | 5 cycles |
 //! | `local_ns.atomic_owned` | 20 cycles |
 //!
-//! A machine of one core has no other to take a line from: there `load_memory` is enough.
+//! A machine of one core has no other core to take a line from. For such a machine `load_memory` is
+//! enough.
 
 mod builtin;
 mod error;
@@ -65,21 +67,21 @@ pub use model::{
 pub use resolve::{CORES_MAX, DOMAINS_MAX, LATENCY_MAX_NS};
 pub use settings::{MachineSetting, Value};
 
-/// Bytes of a machine file: a hundred times what ours have. Whoever names something else, which may
-/// have no end, is told.
+/// The maximum size of a machine file in bytes, a hundred times the size of the built-in files. It
+/// bounds the read if a user names some other file, which may be endless.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How far the latencies of a machine can be trusted.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
-    /// A published table for this very machine, or `nearlock measure` on it.
+    /// A published table for exactly this machine, or `nearlock measure` on it.
     Measured,
-    /// A crowd-sourced measurement of this very CPU.
+    /// A crowd-sourced measurement of exactly this CPU.
     MeasuredCrowd,
     /// A measurement of another CPU of the same family.
     Proxy,
-    /// Arithmetic from neighbouring machines, never a publication.
+    /// Arithmetic from neighbouring machines, without a publication.
     Estimate,
 }
 
@@ -94,20 +96,20 @@ impl std::fmt::Display for Confidence {
     }
 }
 
-/// Whether a table of latencies was given or follows from one figure per distance.
+/// Whether a table of latencies was given or derived from one figure per distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provenance {
-    /// All seven rows stand in the file.
+    /// The file has all seven rows.
     Given,
-    /// The file has `latency_ns.cas` only; the rows follow from the ratios in the head of this
-    /// module.
+    /// The file has `latency_ns.cas` only. The rows follow from the ratios in this module's
+    /// documentation.
     Derived,
-    /// The file has `latency_ns.load_memory` only, and the machine one core: no line moves between
-    /// caches. The other rows hold what memory takes.
+    /// The file has `latency_ns.load_memory` only, and the machine has one core. No line moves
+    /// between caches. The other rows hold the latency of memory.
     MemoryOnly,
 }
 
-/// What a request does, and in which state it finds the line: one row of the latency table.
+/// The kind of an access and the state in which it finds the line: one row of the latency table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Load of a line that another core has modified.
@@ -126,8 +128,8 @@ pub enum Access {
     AtomicShared,
 }
 
-/// Latencies of accesses that leave the core, in unscaled nanoseconds: one value per distance,
-/// nearest first.
+/// Latencies of accesses that leave the core, in unscaled nanoseconds. Each has one value per
+/// distance, nearest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyNs {
     /// Load of a line modified in another core, by distance of that core.
@@ -136,11 +138,11 @@ pub struct LatencyNs {
     pub load_shared: Vec<f64>,
     /// Load from DRAM, by distance of the memory (see [`MachineSpec::memory_distance`]).
     pub load_memory: Vec<f64>,
-    /// Store to a line modified in another core.
+    /// Store to a line modified in another core, by distance of that core.
     pub store_modified: Vec<f64>,
     /// Store to a line held unmodified, by distance of the farthest cache that holds it.
     pub store_shared: Vec<f64>,
-    /// Atomic read-modify-write of a line modified in another core.
+    /// Atomic read-modify-write of a line modified in another core, by distance of that core.
     pub atomic_modified: Vec<f64>,
     /// Atomic read-modify-write of a line held unmodified, by distance of the farthest cache that
     /// holds it.
@@ -160,16 +162,16 @@ pub struct LocalNs {
     pub pause: f64,
 }
 
-/// A machine with every default filled in and everything checked.
+/// A machine with every default filled in and every value checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineSpec {
     /// Name on the command line.
     pub name: String,
-    /// One line: which CPU, how many of them.
+    /// One line: the CPU and the number of CPUs.
     pub description: String,
     /// Where the latencies come from.
     pub source: String,
-    /// How far they can be trusted.
+    /// How far the latencies can be trusted.
     pub confidence: Confidence,
     /// Number of sockets; a socket is a NUMA node.
     pub sockets: usize,
@@ -193,7 +195,7 @@ pub struct MachineSpec {
     pub local_ns: LocalNs,
     /// Parameters of the simulator's model.
     pub model: ModelParameters,
-    /// How it was measured, if the file tells.
+    /// How the machine was measured, if the file tells.
     pub measured: Option<Measured>,
 }
 
@@ -211,16 +213,16 @@ impl MachineSpec {
         }
     }
 
-    /// The machine that the text of a machine file describes; `origin` names the text in errors.
+    /// The machine that the text of a machine file describes. `origin` names the text in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self, SpecError> {
         let file = toml::from_str(text)
             .map_err(|error| SpecError::Syntax { origin: origin.to_owned(), message: error.to_string() })?;
         resolve::resolve(file, origin)
     }
 
-    /// A built-in machine, or else the machine file of that path.
+    /// A built-in machine, or else the machine in the file with that path.
     ///
-    /// What is no built-in name is taken for a path if it has a `/`, ends in `.toml` or exists.
+    /// A name that is not built in is taken for a path if it has a `/`, ends in `.toml` or exists.
     pub fn load(name_or_path: &str) -> Result<Self, SpecError> {
         let path = Path::new(name_or_path);
         let is_builtin = builtin::MACHINES.iter().any(|&(known, _)| known == name_or_path);
@@ -249,12 +251,12 @@ impl MachineSpec {
         self.cores() / self.cores_per_domain
     }
 
-    /// The core that a CPU is a hardware thread of.
+    /// The core of a CPU.
     pub fn core_of_cpu(&self, cpu: usize) -> usize {
         cpu / self.smt
     }
 
-    /// The hardware thread of its core that a CPU is, from 0.
+    /// The number of a CPU's hardware thread within its core, from 0.
     pub fn thread_of_cpu(&self, cpu: usize) -> usize {
         cpu % self.smt
     }
@@ -284,8 +286,8 @@ impl MachineSpec {
         self.socket_of_core(domain * self.cores_per_domain)
     }
 
-    /// Distance between two domains: index into the latency arrays; 0 if and only if they are the
-    /// same.
+    /// The distance between two domains, an index into the latency arrays. It is 0 if and only if
+    /// the domains are the same.
     pub fn distance(&self, domain_a: usize, domain_b: usize) -> usize {
         if domain_a == domain_b {
             return 0;
@@ -293,12 +295,13 @@ impl MachineSpec {
         self.distance_to_socket(self.socket_of_domain(domain_a), self.socket_of_domain(domain_b))
     }
 
-    /// Distance from a domain to the memory of a socket: index into the latency arrays.
+    /// The distance from a domain to the memory of a socket, an index into the latency arrays.
     pub fn memory_distance(&self, domain: usize, home_socket: usize) -> usize {
         self.distance_to_socket(self.socket_of_domain(domain), home_socket)
     }
 
-    /// Latency of an access over a distance, in nanoseconds, with the model's two scales applied.
+    /// The latency of an access over a distance, in nanoseconds, with the model's two scales
+    /// applied.
     pub fn latency(&self, access: Access, distance: usize) -> f64 {
         let model = &self.model;
         let in_socket = distance < self.local_distances;

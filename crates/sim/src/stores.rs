@@ -2,17 +2,17 @@
 
 use crate::access::Access;
 
-/// Stores that are not visible to others yet.
+/// Stores that are not visible to other tasks yet.
 #[derive(Debug, Default)]
 pub struct StoreBuffer {
-    /// The oldest first, behind some that have left.
+    /// The stores, oldest first. The first `left` of them are visible already.
     stores: Vec<Access>,
     left: usize,
-    /// How many have become visible since the machine was made.
+    /// How many stores have become visible since the machine was created.
     pub drained: u64,
 }
 
-/// Stores that may have left before the others move up.
+/// How many visible stores may remain in the vector until they are removed.
 const LEFT_MAX: usize = 64;
 
 impl StoreBuffer {
@@ -32,7 +32,7 @@ impl StoreBuffer {
         self.stores.get(self.left)
     }
 
-    /// The oldest has become visible.
+    /// Removes the oldest store, which has become visible.
     pub fn drain_oldest(&mut self) {
         self.left += 1;
         self.drained += 1;

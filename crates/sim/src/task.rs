@@ -1,4 +1,4 @@
-//! A simulated thread: a coroutine, the CPU on which it runs or ran last, its store buffer.
+//! A simulated thread: its coroutine, its CPU, and its store buffer.
 
 use std::cell::Cell;
 use std::ptr;
@@ -11,121 +11,122 @@ use crate::access::Access;
 use crate::account::Account;
 use crate::stores::StoreBuffer;
 
-/// Bytes of stack of a task. Locks and workloads are shallow; a page fault behind it ends the
-/// process.
+/// The stack size of a task, in bytes. Locks and workloads need little stack. A page fault behind
+/// the stack ends the process.
 const STACK: usize = 64 * 1024;
 
-/// What a task is doing.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs, or has an event that will resume it.
+    /// The task runs, or an event will resume it.
     Ready,
-    /// It waits for the answer to a request for a line.
+    /// The task waits for the answer to a request for a line.
     Memory,
-    /// It waits until its store buffer holds at most so many stores.
+    /// The task waits until its store buffer holds at most this many stores.
     Drain(usize),
-    /// It waits until its store buffer is empty, and then looks at the word on which it waits.
+    /// The task waits until its store buffer is empty, then looks at the word that it waits on.
     DrainToLook,
-    /// It waits for a line to change, at most until the moment given, in ps.
+    /// The task waits for a line to change, at most until the given moment, in ps.
     Line { line: u32, until_ps: u64 },
-    /// It sleeps on a word, until another wakes it, or at most until the moment given, in ps.
+    /// The task sleeps on a word until it is woken, or until the given moment at the latest, in ps.
     Parked { until_ps: u64 },
-    /// It sleeps until the moment given, in ps; or it begins then.
+    /// The task sleeps until the given moment, in ps, or begins then.
     Asleep { until_ps: u64 },
-    /// It waits for a CPU.
+    /// The task waits for a CPU.
     Waiting,
-    /// It has a CPU, which is switched to it.
+    /// The task has a CPU, which is switching to it.
     Arriving,
-    /// It gives way to others, as soon as its stores are visible.
+    /// The task gives way to others as soon as its stores are visible.
     Leaving,
-    /// It has ended.
+    /// The task has ended.
     Ended,
 }
 
-/// How a task goes on that gets a CPU.
+/// How a task continues when it gets a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Return {
-    /// It runs.
+    /// The task runs.
     #[default]
     Resume,
-    /// It has still to compute for so long, in ps.
+    /// The task still has to compute for this long, in ps.
     Compute(u64),
-    /// It looks at the word on which it waits.
+    /// The task looks at the word that it waits on.
     Look,
 }
 
-/// What the other hardware threads of a task's core do.
+/// The activity of the other hardware threads of a task's core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sibling {
-    /// Nothing.
+    /// They are idle.
     Idle,
     /// One of them runs a task too.
     Busy,
 }
 
-/// Memory for words on a task's stack: whole lines, which stay in the task's hands.
+/// Memory for words on a task's stack: whole lines, which the task keeps for reuse.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub address: *mut u8,
     pub size: usize,
 }
 
-/// A simulated thread, but for the stack that it runs on (see [`Body`]).
+/// A simulated thread, except its stack (see [`Body`]).
 pub struct Task {
     yielder: *const Yielder<(), ()>,
     pub cpu: u32,
     pub core: u16,
     pub state: State,
-    /// Answer to the request it waited for.
+    /// The answer to the task's last request.
     pub answer: u64,
-    /// Stores that are not visible to others yet, oldest first.
+    /// Stores that are not visible to other tasks yet, oldest first.
     pub buffer: StoreBuffer,
-    /// Whether the oldest of them is being served.
+    /// Whether the oldest buffered store is being served.
     pub draining: bool,
-    /// Whether the atomic that it issues again has spent its time.
+    /// Whether the atomic that the task issues again has already taken its time.
     pub atomic_under_way: bool,
-    /// The load that it issued last.
+    /// The task's last load.
     pub last_load: Access,
-    /// The version of the line at which that load looked.
+    /// The version of the line that the last load saw.
     pub seen_version: u64,
-    /// What the same load, issued for it while it waited, has found: the answer to its next access.
+    /// Whether the last load was issued again for the task while it waited. If so, `answer` is the
+    /// result of the next access.
     pub has_looked: bool,
-    /// Queue nodes in use.
+    /// The number of queue nodes in use.
     pub depth: u32,
-    /// Memory for records that the task has had, and has no use for at present.
+    /// Memory of the task's former records, for reuse.
     pub records: Vec<Record>,
-    /// State of the generator behind `Random`.
+    /// The state of the generator behind `Random`.
     pub random: u32,
     pub urgent: bool,
-    /// How many locks of a kind it holds shared.
+    /// How many locks of each kind the task holds shared.
     pub shared_holds: [Cell<u32>; SharedLock::COUNT],
-    /// How many sections it is in: it is not taken off its CPU.
+    /// How many sections the task is in. In a section it keeps its CPU.
     pub sections: u32,
     pub sibling: Sibling,
-    /// Factor on the time that instructions take, for the sibling on the same core.
+    /// Factor on the time of instructions, for the sibling on the same core.
     pub slowdown: f64,
-    /// When the timer interrupts its CPU next.
+    /// When the timer next interrupts the task's CPU.
     pub next_tick_ps: u64,
-    /// The moment of the event by which it goes on, in ps, and whether it looks then.
+    /// The moment of the event that resumes the task, in ps, and whether the task looks then.
     pub due_ps: u64,
     pub looks_when_due: bool,
-    /// Events by which it would have gone on if it had not been taken off its CPU; they mean
-    /// nothing.
+    /// The number of events that would have resumed the task, but were cancelled when it was
+    /// preempted.
     pub stale_events: u32,
-    /// Whether it is to be taken off its CPU as soon as its access is done.
+    /// Whether the task is to be preempted as soon as its access is done.
     pub must_leave: bool,
     pub going_on: Return,
-    /// CPU time that it has had, as the queues count it, in ps.
+    /// The task's virtual runtime, in ps.
     pub runtime_ps: u64,
-    /// The word on which it is parked.
+    /// The word that the task is parked on.
     pub parked_on: u32,
-    /// The task that it watches, and gives up waiting for a line when that task leaves its CPU or
-    /// when others need its own CPU.
+    /// The task that this one watches. This task stops waiting for a line when the watched task
+    /// leaves its CPU, or when other tasks need this task's CPU.
     pub watches: Option<u32>,
-    /// How many watch it.
+    /// How many tasks watch this one.
     pub watchers: u32,
     pub account: Account,
-    /// The set of queue nodes that it has, while it has some in use.
+    /// The set of queue nodes that the task has while it uses some.
     pub nodes: u32,
 }
 
@@ -177,11 +178,11 @@ impl Task {
     }
 }
 
-/// What a task does, on a stack of its own.
+/// The code of a task, on a stack of its own.
 pub struct Body(Coroutine<(), (), ()>);
 
 impl Body {
-    /// `entered` is told the way back to the event loop before `body` runs.
+    /// Creates a body. `entered` receives the way back to the event loop before `body` runs.
     pub fn new(entered: impl FnOnce(*const Yielder<(), ()>) + 'static, body: Box<dyn FnOnce()>) -> Self {
         let stack = DefaultStack::new(STACK).expect("memory for a task's stack");
         Self(Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
@@ -190,7 +191,7 @@ impl Body {
         }))
     }
 
-    /// Runs it until it suspends itself or ends. Whether it has ended.
+    /// Runs the body until it suspends itself or ends. Returns whether it has ended.
     pub fn resume(&mut self) -> bool {
         matches!(self.0.resume(()), CoroutineResult::Return(()))
     }

@@ -1,12 +1,13 @@
-//! Timer ticks: each CPU is interrupted at a fixed rate, whatever its thread does, and each at
-//! moments of its own.
+//! Timer ticks: each CPU is interrupted at a fixed rate, whatever its thread does. Each CPU has its
+//! own phase.
 //!
-//! A thread that computes goes on later by the length of the interrupt. One that waits for memory,
-//! for its stores or for a line to change loses nothing by an interrupt that is over when its wait
-//! is; else it goes on at the end of the interrupt. Lines are served meanwhile.
+//! An interrupt delays a thread that computes by the length of the interrupt. A thread may also
+//! wait for memory, for its stores or for a line to change. It is delayed only if the interrupt is
+//! still in progress when its wait ends, and then continues at the end of the interrupt. Lines are
+//! served meanwhile.
 //!
-//! Few as they are, ticks decide how threads follow one another: without any, small numbers of
-//! threads keep for ever to the order in which they began.
+//! Ticks are rare, but they decide in which order threads follow one another. Without ticks, a
+//! small number of threads keeps the order in which they began for ever.
 
 use crate::spec::ModelParameters;
 
@@ -16,7 +17,7 @@ pub struct Ticks {
     length_ps: u64,
 }
 
-/// The moment of a tick that never comes.
+/// The moment of a tick that never happens.
 pub const NEVER: u64 = u64::MAX;
 
 impl Ticks {
@@ -27,13 +28,13 @@ impl Ticks {
         Self { period_ps, length_ps }
     }
 
-    /// The first tick of a CPU, by a number drawn for it.
+    /// The first tick of a CPU, from a random number.
     pub fn first_ps(&self, drawn: u64) -> u64 {
         if self.period_ps == NEVER { NEVER } else { drawn % self.period_ps }
     }
 
-    /// When a thread that computes has computed until `then_ps`, the next tick of its CPU being
-    /// `next_ps`.
+    /// The moment at which a thread finishes computing that would finish at `then_ps` without
+    /// interrupts. `next_ps` is the next tick of its CPU.
     pub fn computed_ps(&self, next_ps: &mut u64, mut then_ps: u64) -> u64 {
         while *next_ps <= then_ps {
             then_ps += self.length_ps;
@@ -42,8 +43,8 @@ impl Ticks {
         then_ps
     }
 
-    /// When a thread goes on whose wait is over at `now_ps`: `None` if at once, as its CPU is not
-    /// interrupted.
+    /// The moment at which a thread continues whose wait is over at `now_ps`. `None` if it
+    /// continues at once, because its CPU is not interrupted.
     pub fn interrupted_until_ps(&self, next_ps: &mut u64, now_ps: u64) -> Option<u64> {
         if *next_ps > now_ps {
             return None;
@@ -53,11 +54,12 @@ impl Ticks {
         (since_ps < self.length_ps).then(|| now_ps - since_ps + self.length_ps)
     }
 
-    /// The last tick up to `now_ps` of a CPU whose first is `first_ps`; its first if none has been.
+    /// The last tick up to `now_ps` of a CPU whose first is `first_ps`, or the first if none has
+    /// happened.
     pub fn last_ps(&self, first_ps: u64, now_ps: u64) -> u64 {
         match now_ps.checked_sub(first_ps) {
             Some(since_ps) => now_ps - since_ps % self.period_ps,
-            // So is one that never comes.
+            // This case also covers a tick that never happens.
             None => first_ps,
         }
     }
@@ -68,16 +70,16 @@ impl Ticks {
         if last_ps > now_ps { last_ps } else { last_ps.saturating_add(self.period_ps) }
     }
 
-    /// The end of the interrupt of a CPU whose first tick is `first_ps`, if it is interrupted at
-    /// `now_ps`.
+    /// The end of the current interrupt of a CPU, or `None` if the CPU is not interrupted at
+    /// `now_ps`. The CPU's first tick is `first_ps`.
     pub fn end_of_interrupt_ps(&self, first_ps: u64, now_ps: u64) -> Option<u64> {
         let last_ps = self.last_ps(first_ps, now_ps);
         let is_within = last_ps <= now_ps && now_ps - last_ps < self.length_ps;
         is_within.then(|| last_ps + self.length_ps)
     }
 
-    /// What is left to compute at `now_ps` of what would end at `then_ps`, the next tick of the CPU
-    /// behind that being `next_ps`.
+    /// The time left to compute at `now_ps` for a computation that would end at `then_ps`.
+    /// `next_ps` is the CPU's next tick after `then_ps`.
     pub fn left_ps(&self, first_ps: u64, next_ps: u64, now_ps: u64, then_ps: u64) -> u64 {
         let interrupts = next_ps.saturating_sub(self.after_ps(first_ps, now_ps)) / self.period_ps;
         (then_ps - now_ps).saturating_sub(interrupts * self.length_ps)

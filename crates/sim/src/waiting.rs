@@ -1,4 +1,4 @@
-//! Waiting for a line to change, which costs nothing until it does.
+//! Waiting for a line to change. A wait costs nothing until the line changes.
 
 use crate::engine::Engine;
 use crate::events::Event;
@@ -6,7 +6,7 @@ use crate::issue::Issued;
 use crate::task::{State, Task};
 
 impl Engine {
-    /// Notes that a line has changed or moved, and wakes those who wait for that.
+    /// Records that a line has changed or moved, and wakes the tasks that wait for this.
     #[inline]
     pub fn change(&mut self, line: usize) {
         self.lines[line].version += 1;
@@ -15,7 +15,8 @@ impl Engine {
         }
     }
 
-    /// Each notices within a turn of its spin loop.
+    /// Wakes the tasks that wait for a line. Each notices the change within a turn of its spin
+    /// loop.
     fn wake_waiters(&mut self, line: usize) {
         let line = &mut self.lines[line];
         let mut waiters = std::mem::take(&mut line.waiters);
@@ -29,9 +30,9 @@ impl Engine {
         line.waiters = waiters;
     }
 
-    /// Makes the current task wait until the line of `offset` changes, at most for `turns` of a
-    /// spin loop. False if it has changed since the task looked, or is not here any more: look
-    /// again.
+    /// Makes the current task wait until the line of `offset` changes, for at most `turns` turns of
+    /// a spin loop. Returns `false` if the line has changed since the task looked, or is no longer
+    /// present. The task must then look again.
     pub fn wait_for_change(&mut self, offset: u32, turns: Option<u32>) -> bool {
         let Task { core, last_load: look, seen_version: seen, .. } = *self.current_task();
         debug_assert_eq!(look.offset, offset, "a task waits for the word that it has loaded last");
@@ -49,8 +50,8 @@ impl Engine {
         true
     }
 
-    /// A moment has come until which a task wanted to wait: not if it was woken before, and waits
-    /// for something else by now.
+    /// Handles the end of a task's time limit. It has no effect if the task was woken before and
+    /// now waits for something else.
     pub fn time_out(&mut self, task: u32) -> Option<u32> {
         let state = self.tasks[task as usize].state;
         match state {
@@ -68,13 +69,13 @@ impl Engine {
         }
     }
 
-    /// The interrupt of its timer has woken an idle CPU by now.
+    /// Wakes a task by its timer, whose interrupt has also woken an idle CPU by now.
     fn wake_by_timer(&mut self, task: u32) -> Option<u32> {
         if self.wake(task) { self.arrive(task) } else { None }
     }
 
-    /// Issues the load once more that has found nothing yet, as the task would do. It need not run
-    /// for that, and finds the answer when it loads.
+    /// Issues again the load for which the task waits, as the task would do. The task need not run
+    /// for this. It finds the answer when it next loads.
     pub fn look(&mut self, id: u32) -> Option<u32> {
         if self.is_interrupted(id, Event::Look(id)) {
             return None;

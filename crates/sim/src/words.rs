@@ -9,13 +9,13 @@ use nearlock_core::platform::{Atomic, AtomicInt, SplitWord};
 use crate::access::{Access, Operation};
 use crate::machine::perform;
 
-/// A value that fits a simulated word.
+/// A value that fits in a simulated word.
 pub trait Bits: Copy {
-    /// The word of zero bits.
+    /// The value whose bits are all zero.
     const ZERO: Self;
-    /// As a number.
+    /// The value as a number.
     fn to_bits(self) -> u64;
-    /// From a number that came from [`to_bits`](Self::to_bits).
+    /// The value of a number from [`to_bits`](Self::to_bits).
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -49,7 +49,7 @@ impl<T> Bits for *mut T {
     }
 }
 
-/// A simulated word: size and layout are the native ones.
+/// A simulated word with the native size and layout.
 #[repr(transparent)]
 pub struct Word<V>(UnsafeCell<V>);
 
@@ -63,7 +63,7 @@ impl<V: Bits> Word<V> {
         self.narrow(0, size_of::<V>() as u8, operation, operand, expected)
     }
 
-    /// An access to `width` bytes at `offset` within the word.
+    /// Performs an access to `width` bytes at `offset` within the word.
     fn narrow(&self, offset: u32, width: u8, operation: Operation, operand: u64, expected: u64) -> u64 {
         let access = Access { offset, width, operation, operand, expected };
         // SAFETY: the address is that of this word, and the access lies within it.
@@ -71,7 +71,8 @@ impl<V: Bits> Word<V> {
     }
 }
 
-/// Stores wait in the store buffer, unless they must be seen before later loads.
+/// The operation of a store. Stores wait in the store buffer unless they must be visible before
+/// later loads.
 fn store_operation(order: Ordering) -> Operation {
     match order {
         Ordering::SeqCst => Operation::Swap,

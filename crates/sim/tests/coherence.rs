@@ -1,4 +1,4 @@
-//! What programs can see of the simulated memory, and what it costs.
+//! The effects of simulated memory that programs can see, and the costs.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use nearlock_sim::{Counters, Machine, Pause, Placed, Sim};
 
 type U32 = <Sim as Platform>::U32;
 
-/// Every run ends before this moment.
+/// The latest end of every run.
 const END_NS: u64 = 1_000_000;
 
 fn haswell() -> MachineSpec {
@@ -60,7 +60,7 @@ fn operations_do_what_the_natives_do() {
     finish(&machine);
 }
 
-/// Runs two tasks on two sockets, which return what they saw.
+/// Runs two tasks on two sockets. Returns the values that they saw.
 fn litmus(delay_ns: u64, seed: u64, bodies: [fn(&U32, &U32) -> u32; 2]) -> [u32; 2] {
     let machine = Machine::new(&haswell(), seed);
     let words = [own_word(&machine), own_word(&machine)];
@@ -68,7 +68,7 @@ fn litmus(delay_ns: u64, seed: u64, bodies: [fn(&U32, &U32) -> u32; 2]) -> [u32;
     for (i, body) in bodies.into_iter().enumerate() {
         let (words, seen) = (words.clone(), Rc::clone(&seen));
         machine.spawn(i * 40, 0, move || {
-            // Both lines are in both caches, and the two begin together, or `delay_ns` apart.
+            // Both lines are in both caches, and the two tasks begin together or `delay_ns` apart.
             let _ = (words[0].load(Relaxed), words[1].load(Relaxed));
             Sim::busy_ns(2_000 - Sim::now_ns() + i as u64 * delay_ns);
             let r = body(&words[0], &words[1]);
@@ -107,13 +107,13 @@ fn stores_may_be_overtaken_by_later_loads_but_not_past_a_sequentially_consistent
     }
 }
 
-/// Dekker's pattern between two sockets, the second task `delay_ns` later than the first. `slow`
-/// tasks have a store in front of their own that takes long, and only the oldest buffered store
-/// asks for its line.
+/// Dekker's pattern between two sockets. The second task begins `delay_ns` after the first. `slow`
+/// tasks have a store before their own store that takes long. Only the oldest buffered store
+/// requests its line.
 fn dekker(delay_ns: u64, slow: [bool; 2], fences: [fn(); 2]) -> [u32; 2] {
     let mut spec = haswell();
     spec.model.ownership_overlap = OwnershipOverlap::None;
-    // A fence that takes its time would hide what it lets through.
+    // A fence that takes time would hide the reorderings that it allows.
     spec.model.heavy_fence_ns = 0.0;
     let machine = Machine::new(&spec, 1);
     let words = [own_word(&machine), own_word(&machine)];
@@ -155,7 +155,7 @@ fn a_heavy_fence_orders_the_other_side_too() {
 
 #[test]
 fn stores_become_visible_in_order_whichever_line_comes_first() {
-    // The second store's line is the writer's own already, the first's is not: it must wait.
+    // The writer already owns the second store's line, but not the first store's, so it must wait.
     for delay_ns in (0..900).step_by(3) {
         let seen = litmus(
             delay_ns,
@@ -384,7 +384,7 @@ fn a_buffer_of_one_store_holds_nothing_back() {
     finish(&machine);
 }
 
-/// Line transfers of failed attempts by three neighbours.
+/// Line transfers of failed attempts by three neighbouring cores.
 fn transfers_of_failed_attempts<T: TtasTuning>() -> u64 {
     let machine = Machine::new(&haswell(), 1);
     let lock = Rc::new(machine.place(0, TtasLock::<Sim, T>::default()));
@@ -392,7 +392,7 @@ fn transfers_of_failed_attempts<T: TtasTuning>() -> u64 {
         let lock = Rc::clone(&lock);
         machine.spawn(cpu, cpu as u64, move || {
             if cpu == 0 {
-                // SAFETY: nobody unlocks it, which is the point.
+                // SAFETY: the lock is never unlocked, as the test intends.
                 unsafe { lock.lock(&()) };
                 return;
             }
@@ -449,8 +449,8 @@ fn a_load_may_take_over_what_another_core_has_modified() {
 #[test]
 fn who_leaves_the_queue_owns_its_node_again_if_that_holds_the_count() {
     use nearlock_collection::linux::qspinlock::QSpinLock;
-    // A holder and three waiters, so that two queue; then the last of them queues again, behind another
-    // holder.
+    // A holder and three waiters, so that two queue. Then the last of them queues again, behind
+    // another holder.
     let transfers = |count| {
         let mut spec = haswell();
         spec.model.node_count = count;
@@ -475,7 +475,7 @@ fn who_leaves_the_queue_owns_its_node_again_if_that_holds_the_count() {
     assert_ne!(transfers(NodeCount::InNode), transfers(NodeCount::Free));
 }
 
-/// As a guard of a chain's lock does, whose task is suspended when the run ends.
+/// For example the guard of a chain's lock, if its task is suspended when the run ends.
 #[test]
 fn what_the_end_of_a_machine_drops_may_write_words() {
     struct Releases(Rc<Placed<U32>>);

@@ -1,4 +1,4 @@
-//! Many more tasks than CPUs, and a lock on which they sleep.
+//! Many more tasks than CPUs, and a lock whose waiters sleep.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -12,7 +12,7 @@ type Word = <Sim as Platform>::U32;
 const MS: u64 = 1_000_000;
 const SLOW_PATH: usize = 1;
 
-/// A mutex that sleeps: 0 free, 1 held, 2 held and somebody may sleep.
+/// A mutex with sleeping waiters: 0 free, 1 held, 2 held and a task may sleep.
 fn lock(word: &Word) {
     if word.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
         return;
@@ -29,7 +29,7 @@ fn unlock(word: &Word) {
     }
 }
 
-/// Lets tasks on all CPUs of a machine compute and lock in turn, for a time.
+/// Lets tasks on all CPUs of a machine alternately compute and lock, until `until_ns`.
 fn crowd(machine: &str, tasks: usize, settings: &[(&str, &str)], until_ns: u64) -> Machine {
     let mut spec = MachineSpec::builtin(machine).unwrap();
     settings.iter().for_each(|(key, value)| spec.set(key, value).unwrap());

@@ -1,5 +1,5 @@
-//! What FreeBSD's locks ask of the simulated machine: sections that keep the CPU, and chains to
-//! sleep in.
+//! The features that FreeBSD's locks need from the simulated machine: sections that keep the CPU,
+//! and chains to sleep in.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,8 +21,8 @@ fn machine(settings: &[(&str, &str)]) -> Machine {
     Machine::new(&spec, 1)
 }
 
-/// Two tasks share a CPU where tasks can be taken off it anywhere. How often the first is, which is
-/// in a section or not for most of its work.
+/// Runs two tasks on a CPU where tasks can be preempted anywhere. The first is in a section for
+/// most of its work, or not at all. Returns how often the first is preempted.
 fn switches(is_in_section: bool) -> u64 {
     let machine = machine(&[("preemption", "anywhere"), ("balance", "off"), ("wake-placement", "previous")]);
     machine.spawn(0, 0, move || {
@@ -54,7 +54,7 @@ type Mutex = Mtx<Sim, NotAdaptive>;
 #[test]
 fn waiters_of_locks_with_the_same_chain_are_woken_by_their_own() {
     let machine = machine(&[]);
-    // As many lines as there are chains lie between the first and the last.
+    // The distance between the first and the last lock is as many lines as there are chains.
     let locks = Rc::new(machine.place_slice(0, 128 * 64 / size_of::<Mutex>() + 1, Mutex::default));
     let woken_ns = Rc::new(Cell::new([0; 2]));
     let last = locks.len() - 1;

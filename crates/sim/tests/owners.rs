@@ -1,4 +1,4 @@
-//! Spinning as long as the owner of a lock runs, sleeping within a limit, and regions.
+//! Spinning as long as the owner of a lock runs, sleeping with a time limit, and regions.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -31,11 +31,11 @@ fn word(machine: &Machine) -> Rc<Placed<Word>> {
     Rc::new(machine.place(0, Word::ZERO))
 }
 
-/// What a time of spinning for the first task came to, and when.
+/// The result of spinning for the first task, and the moment at which it ended.
 type Ending = Rc<Cell<Option<(Result<u32, Stop>, u64)>>>;
 
-/// Adds a task on `cpu` that spins for the task `owner` from `start_ns` on, until the word is not
-/// 0.
+/// Adds a task on `cpu` that spins from `start_ns` on while task `owner` runs, until the word is
+/// not 0.
 fn spinner(machine: &Machine, cpu: usize, start_ns: u64, word: &Rc<Placed<Word>>, owner: usize) -> Ending {
     let (ending, word) = (Ending::default(), word.clone());
     let ended = ending.clone();
@@ -116,8 +116,8 @@ fn spinning_ends_when_others_want_the_cpu() {
     let machine = machine();
     let word = word(&machine);
     machine.spawn(0, 0, || Sim::busy_ns(100 * MS));
-    // The spinner has its CPU for itself until 20 ms; whoever is woken then has run less by more than 4
-    // ms.
+    // The spinner has its CPU to itself until 20 ms. The task that is woken then has run less by
+    // more than 4 ms.
     machine.spawn(2, 0, || {
         Sim::sleep_ns(20 * MS);
         Sim::busy_ns(US);
@@ -175,7 +175,7 @@ fn parking_ends_at_its_limit_and_wake_ups_do_not_count_after_that() {
     machine.spawn(0, 0, move || {
         Sim::park_until(&theirs, 0, 100 * US);
         let first_ns = Sim::now_ns();
-        // The next time it is woken before its limit, and the first limit is over.
+        // The second time it is woken before its limit. The first limit has passed.
         Sim::park_until(&theirs, 0, 900 * US);
         ended.set((first_ns, Sim::now_ns()));
         Sim::park_until(&theirs, 0, Sim::now_ns());
@@ -270,7 +270,7 @@ fn a_slow_path_is_without_its_spinning_as_a_profiler_shows_it() {
 #[repr(C)]
 struct Node(Word);
 
-// SAFETY: a word of zero bytes is valid, and needs no drop.
+// SAFETY: a word of zero bytes is valid and needs no drop.
 unsafe impl ZeroNode for Node {}
 
 #[test]
@@ -286,7 +286,7 @@ fn who_leaves_its_cpu_with_a_node_in_use_keeps_it() {
                 all[task] = lent.id.slot;
                 slots.set(all);
                 assert!(std::ptr::eq(lent.node, <Sim as LocalNodes<Node>>::node(lent.id)));
-                // The second has left before the third comes.
+                // The second task has left before the third begins.
                 Sim::sleep_ns(if task == 1 { US / 2 } else { 50 * US });
             });
         });

@@ -13,8 +13,8 @@ fn machine() -> Machine {
     Machine::new(&MachineSpec::builtin("haswell-ex-4s").unwrap(), 1)
 }
 
-/// A task that sleeps until the word is 1, and another that makes it so after `delay_ns` and wakes
-/// it.
+/// Runs a task that sleeps until the word is 1. Another task sets the word after `delay_ns` and
+/// wakes it.
 fn sleeper_and_waker(delay_ns: u64) -> (Pause, u64) {
     let machine = machine();
     let word = Rc::new(machine.place(0, Word::ZERO));

@@ -1,4 +1,4 @@
-//! More tasks than CPUs: who has which CPU, and when.
+//! More tasks than CPUs: which task has which CPU, and when.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,8 +14,8 @@ type Word = <Sim as Platform>::U32;
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Two sockets of two cores: turns are 3 times those of one CPU, so that the least is 2.25 ms.
-/// Nothing is random but the ticks, and a tick takes no time.
+/// Two sockets with two cores each. Turns are 3 times those of one CPU, so that the shortest is
+/// 2.25 ms. Nothing is random except the ticks, and a tick takes no time.
 fn spec(settings: &[(&str, &str)]) -> MachineSpec {
     let mut spec = MachineSpec::builtin("ivybridge-ep-2s").unwrap();
     let mut set = |key: &str, value: &str| spec.set(key, value).unwrap();
@@ -26,7 +26,7 @@ fn spec(settings: &[(&str, &str)]) -> MachineSpec {
     spec
 }
 
-/// A machine on which tasks stay where they are.
+/// A machine on which tasks do not move to other CPUs.
 fn machine(settings: &[(&str, &str)]) -> Machine {
     let mut spec = spec(&[("balance", "off"), ("wake-placement", "previous")]);
     settings.iter().for_each(|(key, value)| spec.set(key, value).unwrap());
@@ -35,7 +35,7 @@ fn machine(settings: &[(&str, &str)]) -> Machine {
 
 const ANYWHERE: (&str, &str) = ("preemption", "anywhere");
 
-/// Notes what tasks do, with the time.
+/// Records events of tasks with their times.
 #[derive(Clone, Default)]
 struct Log(Rc<RefCell<Vec<(u64, usize)>>>);
 
@@ -127,7 +127,7 @@ fn an_idle_cpu_takes_its_time_to_wake_and_comes_back_to_the_same_task_for_nothin
     assert_eq!(machine.times_of(0).waiting_ns, 5 * US);
 }
 
-/// Two tasks on a CPU that compute for 100 ms each, and how long each had had the CPU after 60 ms.
+/// Runs two tasks on a CPU that compute for 100 ms each. Returns the times of each after 60 ms.
 fn share(body: fn()) -> (Machine, [Times; 2]) {
     share_on(&[], body)
 }
@@ -159,8 +159,8 @@ fn who_offers_the_cpu_loses_it_at_the_end_of_its_turn_only() {
         });
     });
     let [first, second] = times;
-    // Of two tasks on a machine of four CPUs each has 9 ms, and loses the CPU at the next tick; unless
-    // it has run less than the other by then, and has another turn.
+    // On a machine of four CPUs, each of two tasks has a turn of 9 ms and loses the CPU at the next
+    // tick. If it has run less than the other by then, it gets another turn.
     assert!(first.on_cpu_ns.abs_diff(second.on_cpu_ns) <= 20 * MS, "{first:?} {second:?}");
     let switches = first.involuntary_switches + second.involuntary_switches;
     assert!((4..=6).contains(&switches), "{switches}");
@@ -226,8 +226,8 @@ fn who_yields_lets_the_others_run_first() {
     assert_eq!(machine.now_ns(), 0, "alone, it costs nothing");
 }
 
-/// A task that has slept while another computed is woken: how long the other, which computes in
-/// steps of `step_ns`, kept the CPU after that, in ns.
+/// Wakes a task that has slept while another computed. Returns how long the other, which computes
+/// in steps of 100 us, kept the CPU after that, in ns.
 fn kept_after_wake_up(settings: &[(&str, &str)], ran_ns: u64, offers: bool) -> u64 {
     let machine = machine(settings);
     let (log, word) = (Log::default(), word(&machine));
@@ -266,8 +266,8 @@ fn a_wake_up_takes_the_cpu_from_one_that_has_run_for_long() {
 
 #[test]
 fn a_wake_up_does_not_take_the_cpu_from_one_that_has_run_for_a_moment() {
-    // The one that runs is ahead by 2.75 ms, its debit of 2.25 ms included: less than the 3 ms that
-    // four CPUs ask for. It is ahead by a turn of 9 ms when it has run for 6.75.
+    // The running task is ahead by 2.75 ms, including its debit of 2.25 ms. This is less than the 3
+    // ms that four CPUs require. It is ahead by a turn of 9 ms when it has run for 6.75 ms.
     let kept_ns = kept_after_wake_up(&[ANYWHERE], 500 * US, false);
     assert!((6 * MS..=8 * MS).contains(&kept_ns), "{kept_ns}");
 }
@@ -291,7 +291,7 @@ fn a_sleeper_comes_back_with_half_of_the_latency_and_no_more() {
 
 #[test]
 fn a_task_leaves_its_cpu_with_its_stores_visible() {
-    // A buffered store to a line far away takes longer than it takes to go to sleep.
+    // A buffered store to a distant line takes longer than going to sleep.
     let machine = machine(&[("futex-call-ns", "0"), ("context-switch-ns", "0")]);
     let (far, seen) = (Rc::new(machine.place(1, Word::ZERO)), Rc::new(Cell::new(0)));
     let (theirs, sees) = (far.clone(), seen.clone());
@@ -312,7 +312,7 @@ fn a_waiting_task_goes_to_a_cpu_that_becomes_idle() {
         for cpu in [0, 0, 1, 2, 3] {
             let nodes = nodes.clone();
             machine.spawn(cpu, 0, move || {
-                // CPU 3, on the other socket, is the first that has nothing to do; the second task of CPU 0
+                // CPU 3, on the other socket, is the first to become idle. The second task of CPU 0
                 // waits.
                 Sim::busy_ns(if cpu == 3 { MS } else { 20 * MS });
                 nodes.borrow_mut().push(Sim::numa_node());
@@ -384,7 +384,7 @@ fn a_hardware_thread_is_slowed_only_while_the_other_has_something_to_run() {
     let machine = Machine::new(&spec, 1);
     let log = Log::default();
     let notes = log.clone();
-    // Two tasks on CPU 0; the other thread of its core works for 10 us, then sleeps.
+    // Two tasks run on CPU 0. The other thread of its core works for 10 us, then sleeps.
     machine.spawn(0, 0, move || {
         (0..3).for_each(|_| {
             Sim::compute_ns(10 * US);
@@ -401,7 +401,7 @@ fn a_hardware_thread_is_slowed_only_while_the_other_has_something_to_run() {
     assert_eq!(log.moments(), [20 * US, 30 * US, 50 * US]);
 }
 
-/// Tasks of all kinds on few CPUs; a number that depends on all that happens.
+/// Runs tasks of all kinds on few CPUs. The number depends on everything that happens.
 fn turmoil(seed: u64, preemption: &str) -> (u64, Times, u64) {
     let mut spec = spec(&[("jitter", "0.1"), ("preemption", preemption), ("tick-ns", "2000")]);
     spec.set("smt", "2").unwrap();

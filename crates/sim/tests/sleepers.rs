@@ -1,4 +1,4 @@
-//! The locks that sleep, with more tasks than CPUs.
+//! Locks whose waiters sleep, with more tasks than CPUs.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,7 +36,8 @@ impl LockVisitor<Sim> for Crowd<'_> {
             machine.spawn(task % 8, 50 * task as u64, move || {
                 let (lock, sum) = &*shared;
                 for _ in 0..SECTIONS {
-                    // SAFETY: the node is the task's own and stays in its place; unlock follows lock.
+                    // SAFETY: the node belongs to the task and does not move. `unlock` follows
+                    // `lock`.
                     unsafe {
                         lock.lock(&node);
                         let before = sum.load(Relaxed);

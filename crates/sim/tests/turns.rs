@@ -1,9 +1,9 @@
-//! `near-mutex`: how long somebody is first in the queue, in virtual time, and what a release makes
-//! of it, counted.
+//! `near-mutex`: how long a waiter is first in the queue, in virtual time, and counts of the
+//! actions of releases.
 //!
-//! Whoever holds the mutex looks, at the end of its section, who is first in the queue: since when,
-//! whether it has asked for its turn, and whether it sleeps. All of that is in the waiter's record
-//! (`crates/core/src/near/mutex/queue.rs`).
+//! At the end of its section, the holder of the mutex looks at the first waiter in the queue. It
+//! reads since when the waiter has been first, whether it has requested its turn, and whether it
+//! sleeps. This information is in the waiter's record (`crates/core/src/near/mutex/queue.rs`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,33 +24,33 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const RUN_NS: u64 = 20 * MS;
 
-/// Of a waiter's note: whether it has asked, and from where on since when it is first, or has been
-/// passed over, in units of 2^10 ns.
+/// Bits of a waiter's note. `REQUEST` tells whether it has made a request. From `SINCE_SHIFT` on,
+/// the note tells since when it has been first or passed over, in units of 2^10 ns.
 const REQUEST: u32 = 1 << 1;
 const SINCE_SHIFT: u32 = 12;
 const UNIT_SHIFT: u32 = 10;
 
-/// What tasks do with the mutex, again and again.
+/// The behaviour of tasks that use the mutex repeatedly.
 #[derive(Clone, Copy, Debug)]
 struct Contest {
     tasks: usize,
     section_ns: u64,
     think_ns: u64,
-    /// Of the machine.
+    /// The seed of the machine.
     seed: u64,
 }
 
-/// What was seen at the ends of sections.
+/// Observations at the ends of sections.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     sections: u64,
-    /// For how long somebody has been first in the queue, at most.
+    /// The longest time for which a waiter has been first in the queue.
     first_ns_max: u64,
-    /// For how long others have been preferred to somebody who was next, at most.
+    /// The longest time for which other waiters have been preferred to the next one.
     preferred_ns_max: u64,
-    /// How often the first had asked, and was awake.
+    /// How often the first waiter had made a request and was awake.
     asked: u64,
-    /// How often somebody else had the next section, although nobody had to be woken.
+    /// How often another thread had the next section, although no waiter had to be woken.
     passed_over: u64,
 }
 
@@ -58,14 +58,14 @@ fn count_of(event: LockEvent) -> u64 {
     Machine::current_counters().lock_events[event as usize]
 }
 
-/// How long ago the time was that is in a note.
+/// The time that has passed since the moment in a note.
 fn ns_since(note: u32) -> u64 {
     let now = (Sim::now_ns() >> UNIT_SHIFT) as u32;
     u64::from(now.wrapping_sub(note >> SINCE_SHIFT) << SINCE_SHIFT >> SINCE_SHIFT) << UNIT_SHIFT
 }
 
-/// The look of one that holds the mutex. What has to be seen by its next holder: how many
-/// hand-overs and wake-ups there were before, if the first has asked.
+/// A look at the queue by the holder of the mutex. If the first waiter is awake and has made a
+/// request, returns the present numbers of hand-overs and wake-ups. The next holder compares them.
 fn look(mutex: &Mutex, seen: &mut Seen) -> Option<[u64; 2]> {
     // SAFETY: nothing is changed.
     let queue = unsafe { Locked::<Sim, Near>::of(mutex) };
@@ -95,7 +95,7 @@ fn run(spec: &MachineSpec, contest: Contest) -> Seen {
         let (mutex, seen) = (mutex.clone(), seen.clone());
         machine.spawn(task % spec.cpus(), 50 * task as u64, move || {
             while Sim::now_ns() < RUN_NS {
-                // SAFETY: unlock follows lock.
+                // SAFETY: `unlock` follows `lock`.
                 unsafe { mutex.lock(&()) };
                 {
                     let (seen, asked) = &mut *seen.borrow_mut();
@@ -122,7 +122,7 @@ fn run(spec: &MachineSpec, contest: Contest) -> Seen {
     seen.borrow().0
 }
 
-/// A constant of the mutex, in ns.
+/// The value of a constant of the mutex, in ns.
 fn constant(name: &str) -> u64 {
     let source = concat!(
         include_str!("../../core/src/near/mutex.rs"),
@@ -133,7 +133,7 @@ fn constant(name: &str) -> u64 {
     value.replace('_', "").parse().expect("a number")
 }
 
-/// With so many tasks for each CPU: 0 stands for two tasks.
+/// Contests with this many tasks for each CPU. With 0, there are two tasks.
 fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)> {
     const SECTIONS: [(u64, u64); 5] = [(200, 0), (200, 2 * US), (5 * US, 0), (5 * US, 20 * US), (50 * US, 0)];
     ["haswell-ex-4s", "epyc-genoa-2s", "cascadelake-2s"].into_iter().flat_map(move |machine| {
@@ -147,9 +147,9 @@ fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)
     })
 }
 
-/// All that the first in the queue waits for by itself: its looks and its sleep, the looks after its
-/// wake request, and the wake-up that made it first. Two sections are added: one that it meets, and
-/// one that did not see it.
+/// The time that the first waiter in the queue can take by itself. It includes its looks and its
+/// sleep, the looks after its wake request, and the wake-up that made it first. Two sections are
+/// added: one that it meets, and one whose release did not see it.
 fn awake_ns(contest: Contest) -> u64 {
     constant("PATIENCE_NS").max(constant("TURN_NS"))
         + constant("PATIENCE_NS")
@@ -157,7 +157,7 @@ fn awake_ns(contest: Contest) -> u64 {
         + 5 * US
 }
 
-/// Where everybody has a CPU. Sections that are longer than it looks have it sleep.
+/// Every task has a CPU. If sections are longer than the first waiter looks, it sleeps.
 #[test]
 fn who_is_first_in_line_has_its_turn_in_time() {
     let due_ns = constant("DUE_NS");
@@ -176,8 +176,9 @@ fn who_is_first_in_line_has_its_turn_in_time() {
     }
 }
 
-/// Where it may have no CPU, a release after the time comes to the queue when the next one stands
-/// in it, and that one may have no CPU either: for as long as some tasks have their turns.
+/// The first waiter may have no CPU. A release after the due time reaches the queue only when the
+/// next waiter stands in it. This waiter may have no CPU either, for as long as the turns of some
+/// tasks.
 #[test]
 fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {
     /// How long each of two tasks has a CPU before the other does.
@@ -193,7 +194,7 @@ fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {
     }
 }
 
-/// Those who were preferred together have their turns after that.
+/// The waiters that were preferred together have their turns after that.
 #[test]
 fn who_is_next_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
     let mut longest_ns = 0;
@@ -217,8 +218,8 @@ fn who_is_next_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
     assert!(longest_ns > constant("NODE_TURN_NS") / 2, "{longest_ns}");
 }
 
-/// The one section between is that of a release that has missed the request: at its end they are
-/// there.
+/// At most one section lies between a request and the hand-over. It follows a release that has
+/// missed the request. At the end of the section the request is visible.
 #[test]
 fn between_request_and_hand_over_is_one_section_at_most() {
     let mut asked = 0;

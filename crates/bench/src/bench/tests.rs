@@ -314,3 +314,38 @@ fn the_page_of_locks_has_the_cost_of_each() {
         assert!(!lock.is_rw() || has(readers, lock.name), "its readers' part lacks {}", lock.name);
     }
 }
+
+/// The types of `RUST_NAMES`, with the sizes of their locks.
+macro_rules! types {
+    ($($path:literal = $type:ty,)*) => {
+        [$(($path, size_of::<$type>())),*]
+    };
+}
+
+#[test]
+fn the_names_in_rust_are_types_of_the_library() {
+    let types = types! {
+        "Mutex" = nearlock::Mutex<()>,
+        "Condvar" = nearlock::Condvar,
+        "linux::RwSem" = nearlock::linux::RwSem<()>,
+        "linux::SpinLock" = nearlock::linux::SpinLock<()>,
+        "linux::CnaLock" = nearlock::linux::CnaLock<()>,
+        "linux::FifoSpinLock" = nearlock::linux::FifoSpinLock<()>,
+        "linux::Mutex" = nearlock::linux::Mutex<()>,
+        "linux::CounterMutex" = nearlock::linux::CounterMutex<()>,
+        "freebsd::Mtx" = nearlock::freebsd::Mtx<()>,
+        "freebsd::SpinMtx" = nearlock::freebsd::SpinMtx<()>,
+        "freebsd::Rw" = nearlock::freebsd::Rw<()>,
+        "freebsd::Sx" = nearlock::freebsd::Sx<()>,
+        "freebsd::LockMgr" = nearlock::freebsd::LockMgr<()>,
+        "classic::McsLock" = nearlock::classic::McsLock<()>,
+        "classic::ClhLock" = nearlock::classic::ClhLock<()>,
+        "classic::GlibcMutex" = nearlock::classic::GlibcMutex<()>,
+        "classic::RawTicketLock" = nearlock::classic::RawTicketLock,
+        "classic::TtasLock" = nearlock::classic::TtasLock<()>,
+        "classic::RawTasLock" = nearlock::classic::RawTasLock,
+    };
+    let named: Vec<_> = nearlock_lab::names::RUST_NAMES.iter().map(|name| name.path).collect();
+    assert_eq!(types.map(|(path, _)| path).to_vec(), named);
+    assert!(types.iter().all(|(_, size)| *size <= 40), "{types:?}");
+}

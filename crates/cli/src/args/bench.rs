@@ -1,16 +1,15 @@
 //! Flags of `nearlock bench`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::{Format, WaitPolicy};
+use super::{Format, ThreadRange, WaitPolicy, work_ns};
 
 const EXAMPLES: &str = "\
 Examples:
   nearlock bench
-  nearlock bench --locks mcs,qspinlock,cna --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
+  nearlock bench --lock mcs,qspinlock,cna --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
   nearlock bench --mode uncontended --peers all --baseline std,parking-lot-0.13
   taskset -c 0,8 nearlock bench --mode handover        (a hand-over between these two CPUs)
 
@@ -20,7 +19,7 @@ parking-lot-0.13 and pthread-mutex in all situations; under 10 minutes.
 Each lock runs once in each round, in an order drawn anew; a ratio is how many times as fast a lock is
 as the baseline in the same round. Figures are medians over the rounds: believe the ratios and their
 quartiles rather than nanoseconds, and name a lock twice to see what noise does. In JSON and CSV what
-is not measured is null or empty, and each baseline has rows of its own. docs/benchmark.md says how to
+is not measured is null or empty, and each baseline has rows of its own. docs/guide/benchmark.md says how to
 read the figures.";
 
 /// Measures locks against each other on this machine.
@@ -32,22 +31,22 @@ pub struct BenchArgs {
     pub mode: Vec<BenchMode>,
     /// Locks (`nearlock list locks`), or `all`: those that mean to work; near-mutex unless given,
     /// or, with --read-percent, all with readers.
-    #[arg(long, value_name = "L,L,...")]
-    pub locks: Vec<String>,
+    #[arg(long, alias = "locks", value_name = "L,L,...")]
+    pub lock: Vec<String>,
     /// Peers, locks that others wrote (`nearlock list peers`), or `all`, besides the locks.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
     pub peers: Vec<String>,
-    /// Numbers of threads, or multiples of the CPUs that this process may use, such as 4x; unless
-    /// given 1,2,4,8,16,32,64, for calls 1,1x,4x.
-    #[arg(long, value_name = "N|Nx,...", value_delimiter = ',')]
-    pub threads: Vec<ThreadCount>,
+    /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 4x (four for each CPU that this process
+    /// may use) [default: 1,2,4,8,16,32,64; for calls 1,1x,4x]
+    #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',')]
+    pub threads: Vec<ThreadRange>,
     /// Lengths of the work in a section, in ns; unless given 0,100,1000, for hand-overs 500,
     /// for calls as simulated.
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub section_ns: Vec<u64>,
     /// Lengths of the work between sections, in ns; unless given 0,500,5000, for calls as
     /// simulated.
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub think_ns: Vec<u64>,
     /// Of 100 sections, how many only read; for locks with readers. With --mode uncontended 0 or
     /// 100.
@@ -99,38 +98,6 @@ pub enum BenchMode {
     Open1,
     /// Threads that lock and unlock the same record of a file, likewise
     Lock2,
-}
-
-/// A number of threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadCount {
-    /// So many.
-    Exactly(usize),
-    /// So many for each CPU that the process may use.
-    PerCpu(usize),
-}
-
-impl ThreadCount {
-    /// How many that is with so many CPUs.
-    pub fn resolve(self, cpus: usize) -> usize {
-        match self {
-            ThreadCount::Exactly(threads) => threads,
-            ThreadCount::PerCpu(each) => each.saturating_mul(cpus),
-        }
-    }
-}
-
-impl FromStr for ThreadCount {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (number, count): (_, fn(usize) -> Self) = match text.strip_suffix(['x', 'X']) {
-            Some(number) => (number, Self::PerCpu),
-            None => (text, Self::Exactly),
-        };
-        let number = number.parse().ok().filter(|&number| number > 0);
-        number.map(count).ok_or("it must be a whole number, 1 or more, or a multiple of the CPUs, as in 4x")
-    }
 }
 
 fn rounds(text: &str) -> Result<usize, String> {

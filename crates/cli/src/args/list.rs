@@ -2,24 +2,43 @@
 
 use clap::{Args, ValueEnum};
 
+use super::Format;
+
+const EXAMPLES: &str = "\
+Examples:
+  nearlock list locks                    (the recommended ones first)
+  nearlock list locks cna                (those whose names contain cna, described)
+  nearlock list settings cna
+  nearlock list machines --format json";
+
 /// Lists what can be named on the command line.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct ListArgs {
-    /// What to list.
-    #[arg(value_enum, value_name = "locks|switches|peers|workloads|machines|tables|settings|topology")]
-    pub what: Listed,
+    /// What to list. Without it, the lists that there are.
+    #[arg(value_enum, value_name = "LIST")]
+    pub what: Option<Listed>,
+    /// Only those whose name contains one of these words, whatever its case and hyphens.
+    #[arg(value_name = "WORD")]
+    pub words: Vec<String>,
+    /// Describe all locks, not only name them.
+    #[arg(long)]
+    pub all: bool,
+    /// How to write the list.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
 }
 
 /// What can be listed.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
     /// Locks, those that are broken on purpose included
     Locks,
     /// What a lock takes in brackets, besides the settings that it obeys
     Switches,
-    /// Locks that others wrote, to measure ours against (`bench`)
+    /// Locks of other libraries, which `bench` measures ours against
     Peers,
-    /// What is run over the locks
+    /// What the simulated threads do with the locks
     Workloads,
     /// Machines that can be simulated
     Machines,
@@ -29,4 +48,20 @@ pub enum Listed {
     Settings,
     /// What the locks see of this machine
     Topology,
+}
+
+impl Listed {
+    /// Its word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Locks => "locks",
+            Self::Switches => "switches",
+            Self::Peers => "peers",
+            Self::Workloads => "workloads",
+            Self::Machines => "machines",
+            Self::Tables => "tables",
+            Self::Settings => "settings",
+            Self::Topology => "topology",
+        }
+    }
 }

@@ -15,7 +15,7 @@ their quartiles goes to standard error. What is described are the CPUs that the 
 a machine file has no place for, or what could not be measured, stands in the file's notes. As root,
 or with the capability CAP_SYS_NICE, the threads that measure run ahead of all others: on a machine
 that others use, they notice it for some ten seconds. Measure while the machine is quiet.
-docs/measure.md says what each figure is.";
+docs/laboratory/measure.md says what each figure is.";
 
 /// Measures this machine's latencies, and writes them as a machine file of the simulator.
 #[derive(Debug, Args)]

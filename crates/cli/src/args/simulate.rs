@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Format, at_least_one, seeds};
+use super::{Format, ThreadRange, seeds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,11 +31,12 @@ pub struct SimulateArgs {
     pub workload: String,
     /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings
     /// for itself, as in 'linux-mutex[handoff=off]'.
-    #[arg(long, value_name = "L,L,...", required = true)]
+    #[arg(long, alias = "locks", value_name = "L,L,...", required = true)]
     pub lock: Vec<String>,
-    /// Numbers of threads, each at most the machine's number of CPUs; some workloads can have more.
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', required = true, value_parser = at_least_one)]
-    pub threads: Vec<usize>,
+    /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 1x (one for each CPU of the machine).
+    /// Most workloads have at most one thread for each CPU.
+    #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',', required = true)]
+    pub threads: Vec<ThreadRange>,
     /// Number of seeds for each lock and number of threads.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seeds)]
     pub seeds: usize,

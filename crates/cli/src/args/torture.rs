@@ -30,8 +30,11 @@ about it.";
 pub struct TortureArgs {
     /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings
     /// for itself, as in 'linux-mutex[handoff=off]'; or `all`: those that mean to work.
-    #[arg(value_name = "LOCK,...|all", required = true)]
+    #[arg(value_name = "LOCK,...|all", required_unless_present = "lock")]
     pub locks: Vec<String>,
+    /// The same, as the other commands take it.
+    #[arg(long, alias = "locks", value_name = "L,L,...", conflicts_with = "locks")]
+    pub lock: Vec<String>,
     /// Number of writers, up to 8192 with the readers; unless given twice the CPUs, but at least 4,
     /// so that every path of CNA can be taken, and half as many if neither is given and the
     /// lock has readers.

@@ -16,7 +16,7 @@ Examples:
 A fixed grid: four locks, one and two threads, three lengths of sections, three of the work between
 them. Each cell is measured in short bursts by threads that are kept on two CPUs, before ordinary
 programs if the system permits (as root: nice -20), and simulated on the machine file. The error
-is (simulated - measured) / measured. Takes about half a minute. docs/validate.md says how to read it.";
+is (simulated - measured) / measured. Takes about half a minute. docs/laboratory/validate.md says how to read it.";
 
 /// Holds the simulator against this machine: a grid of locks, measured and simulated.
 #[derive(Debug, Args)]

@@ -31,12 +31,13 @@ fn with_names(command: Command) -> Command {
     let tables = TABLES.iter().map(|table| table.name).collect();
     [
         ("bench", "baseline", [&locks[..], &peers].concat()),
-        ("bench", "locks", locks_or_all.clone()),
+        ("bench", "lock", locks_or_all.clone()),
         ("bench", "peers", [&peers[..], &["all"]].concat()),
         ("reproduce", "tables", tables),
         ("simulate", "lock", locks),
         ("simulate", "machine", MachineSpec::builtin_names()),
         ("simulate", "workload", workloads),
+        ("torture", "lock", locks_or_all.clone()),
         ("torture", "locks", locks_or_all),
     ]
     .into_iter()

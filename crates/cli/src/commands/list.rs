@@ -1,87 +1,193 @@
 //! `nearlock list`.
 
+mod locks;
+
 use std::io::{self, Write};
 
+use clap::ValueEnum;
 use nearlock_bench::bench::PEERS;
 use nearlock_lab::names;
 use nearlock_lab::published::TABLES;
 use nearlock_lab::simulate::workloads;
-use nearlock_lab::{ALGORITHMS, Algorithm, Family, MachineSpec, PRESETS, SUBJECTS, settings};
+use nearlock_lab::{ALGORITHMS, Algorithm, MachineSpec, PRESETS, settings};
+use serde_json::{Map, Value};
 
 use super::topology;
 use crate::Ending;
-use crate::args::{ListArgs, Listed};
+use crate::args::{Format, ListArgs, Listed};
+use crate::report;
 use crate::report::text::{list_table, wrapped};
 
-/// The machine whose settings are shown: that of the first published table.
-fn machine() -> &'static str {
-    TABLES[0].machine
+/// No row has a name that contains one of the words.
+#[derive(Debug, thiserror::Error)]
+#[error("no name in the list of {list} contains {}{near}; `nearlock list {list}` shows all", quoted.join(" or "))]
+struct NoMatch {
+    list: &'static str,
+    quoted: Vec<String>,
+    near: String,
+}
+
+/// A list: a row of cells for each name, which stands first.
+struct List {
+    /// What the cells are called in JSON and CSV.
+    keys: &'static [&'static str],
+    rows: Vec<Vec<String>>,
+}
+
+impl List {
+    fn new<const COLUMNS: usize>(
+        keys: &'static [&'static str; COLUMNS],
+        rows: impl IntoIterator<Item = [String; COLUMNS]>,
+    ) -> Self {
+        Self { keys, rows: rows.into_iter().map(Vec::from).collect() }
+    }
+
+    /// The rows whose name contains one of these words; all rows if there are no words.
+    fn filtered(mut self, list: Listed, words: &[String]) -> Result<Self, NoMatch> {
+        let all: Vec<String> = self.rows.iter().map(|row| row[0].clone()).collect();
+        let contains = |name: &str| {
+            let name = names::folded(name);
+            words.iter().map(|word| names::folded(word)).any(|word| !word.is_empty() && name.contains(&word))
+        };
+        // A lock has a second name, in Rust.
+        let is_meant = |row: &Vec<String>| {
+            words.is_empty() || contains(&row[0]) || list == Listed::Locks && contains(&row[1])
+        };
+        self.rows.retain(is_meant);
+        if self.rows.is_empty() {
+            let known: Vec<&str> = all.iter().map(String::as_str).collect();
+            let near = words.iter().map(|word| names::suggestion(word, &known)).collect();
+            let quoted = words.iter().map(|word| format!("`{word}`")).collect();
+            return Err(NoMatch { list: list.name(), quoted, near });
+        }
+        Ok(self)
+    }
+
+    fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        let object = |row: &Vec<String>| -> Map<String, Value> {
+            let value = |cell: &String| if cell.is_empty() { Value::Null } else { cell.clone().into() };
+            self.keys.iter().zip(row).map(|(key, cell)| ((*key).to_owned(), value(cell))).collect()
+        };
+        report::json::array(out, &self.rows.iter().map(object).collect::<Vec<_>>())
+    }
+
+    fn csv(&self, out: &mut impl Write) -> io::Result<()> {
+        let heads = self.keys.iter().map(|key| (*key).to_owned()).collect();
+        report::csv::records(out, std::iter::once(&heads).chain(&self.rows))
+    }
+
+    /// As a table. The column `broken` is broken into lines.
+    fn table<const COLUMNS: usize>(&self, heads: &[&str; COLUMNS], broken: usize) -> String {
+        let cells = self.rows.iter().map(|row| std::array::from_fn(|column| row[column].clone()));
+        list_table(heads, broken, cells)
+    }
 }
 
 /// Lists what was asked for.
 pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
-    let table = match args.what {
-        Listed::Locks => locks(),
+    let Some(what) = args.what else { return lists() };
+    let list = match what {
+        Listed::Locks => locks::list(),
         Listed::Switches => switches(),
-        Listed::Peers => list_table(
-            &["peer", "what it is"],
-            1,
-            PEERS.iter().map(|peer| [peer.name.into(), peer.summary.into()]),
-        ),
-        Listed::Workloads => list_table(
-            &["workload", "what it does"],
-            1,
-            workloads().map(|w| [w.name().into(), w.summary().into()]),
-        ),
+        Listed::Peers => {
+            List::new(&["peer", "summary"], PEERS.iter().map(|peer| [peer.name.into(), peer.summary.into()]))
+        }
+        Listed::Workloads => {
+            List::new(&["workload", "summary"], workloads().map(|w| [w.name().into(), w.summary().into()]))
+        }
         Listed::Machines => machines()?,
         Listed::Tables => tables(),
         Listed::Settings => settings()?,
-        Listed::Topology => topology::list(),
+        Listed::Topology => List::new(&["fact", "value"], topology::facts_of_this_machine()),
     };
+    let list = list.filtered(what, &args.words)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{table}")?;
-    match args.what {
-        Listed::Settings => {
-            writeln!(out, "\nNAME.KEY=default (limits). Those of machines are as on {}.", machine())?;
-        }
-        Listed::Switches => {
-            writeln!(out, "\nNAME[KEY=VALUE,...], as in 'linux-mutex[handoff=off]'. Defaults stand first.")?;
-        }
-        Listed::Peers => writeln!(out, "\nMeasured on this machine only: nearlock bench --peers all")?,
-        Listed::Machines => writeln!(out, "\nOr give the path of a machine file.")?,
-        _ => {}
+    match args.format {
+        Format::Json => list.json(&mut out)?,
+        Format::Csv => list.csv(&mut out)?,
+        Format::Text => writeln!(out, "{}", text(args, what, &list))?,
     }
     Ok(Ending::Success)
 }
 
-fn locks() -> String {
-    let rows = SUBJECTS.iter().map(|subject| {
-        let family = match subject.family() {
-            Family::Classic => "classic",
-            Family::Linux => "Linux",
-            Family::FreeBsd => "FreeBSD",
-            Family::Near => "nearlock",
-            Family::Control => "control",
-        };
-        [subject.name, family, subject.summary, subject.fairness().name()].map(str::to_owned)
+/// The lists that there are.
+fn lists() -> anyhow::Result<Ending> {
+    let rows = Listed::value_variants().iter().map(|listed| {
+        let help = listed.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+        [format!("nearlock list {}", listed.name()), help.unwrap_or_default()]
     });
-    list_table(&["lock", "family", "what it is", "promise to a waiter"], 2, rows)
+    writeln!(io::stdout().lock(), "{}", list_table(&["command", "what it lists"], 1, rows))?;
+    Ok(Ending::Success)
 }
 
-/// Each algorithm's, those of another one by its name, and its presets.
-fn switches() -> String {
+/// The list for people.
+fn text(args: &ListArgs, what: Listed, list: &List) -> String {
+    let is_whole = args.words.is_empty();
+    match what {
+        Listed::Locks if is_whole && !args.all => locks::overview(list),
+        Listed::Locks => locks::text(list),
+        Listed::Switches => {
+            format!(
+                "{}\n\n{}",
+                switches_text(list),
+                wrapped("NAME[KEY=VALUE,...], as in 'linux-mutex[handoff=off]'. Defaults stand first.", "")
+            )
+        }
+        Listed::Peers => {
+            let table = list.table(&["peer", "what it is"], 1);
+            format!("{table}\n\nMeasured on this machine only: nearlock bench --peers all")
+        }
+        Listed::Workloads => list.table(&["workload", "what it does"], 1),
+        Listed::Machines => {
+            let table = list.table(&["machine", "CPUs", "what it is", "latencies"], 2);
+            format!(
+                "{table}\n\nOr give the path of a machine file (`nearlock measure` writes one of this machine)."
+            )
+        }
+        Listed::Tables => {
+            let block = |row: &Vec<String>| {
+                let cells = format!("{} on {}: {}", row[1], row[2], row[3]);
+                format!("{}\n{}\n{}", row[0], wrapped(&cells, "    "), wrapped(&row[4], "    "))
+            };
+            list.rows.iter().map(block).collect::<Vec<_>>().join("\n")
+        }
+        Listed::Settings => settings_text(list),
+        Listed::Topology if is_whole => topology::list(),
+        Listed::Topology => list.table(&["", ""], 1),
+    }
+}
+
+/// Each switch of each algorithm, and each preset.
+fn switches() -> List {
+    let mut rows = Vec::new();
+    for algorithm in ALGORITHMS {
+        for switch in algorithm.switches {
+            rows.push([
+                algorithm.name.to_owned(),
+                switch.key.to_owned(),
+                switch.values.show(switch.default).to_string(),
+                switch.values.to_string(),
+                plain(switch.summary),
+            ]);
+        }
+    }
+    List::new(&["lock", "switch", "default", "values", "summary"], rows)
+}
+
+/// Those of each algorithm, those of another one by its name, and its presets.
+fn switches_text(list: &List) -> String {
+    let is_listed = |algorithm: &&Algorithm| list.rows.iter().any(|row| row[0] == algorithm.name);
+    let listed: Vec<&Algorithm> = ALGORITHMS.iter().filter(is_listed).collect();
     let mut lines = Vec::new();
-    for (index, algorithm) in ALGORITHMS.iter().enumerate() {
-        let is_same = |other: &&Algorithm| std::ptr::eq(other.switches, algorithm.switches);
-        match ALGORITHMS[..index].iter().find(is_same) {
-            _ if algorithm.switches.is_empty() => continue,
+    for (index, algorithm) in listed.iter().enumerate() {
+        let is_same = |other: &&&Algorithm| std::ptr::eq(other.switches, algorithm.switches);
+        match listed[..index].iter().find(is_same) {
             Some(other) => lines.push(format!("{}: those of {}", algorithm.name, other.name)),
             None => {
                 lines.push(format!("{}:", algorithm.name));
-                for switch in algorithm.switches {
-                    let default = switch.values.show(switch.default);
-                    lines.push(format!("  {}={default}    ({})", switch.key, switch.values));
-                    lines.push(wrapped(&plain(switch.summary), "      "));
+                for row in list.rows.iter().filter(|row| row[0] == algorithm.name) {
+                    lines.push(format!("  {}={}    ({})", row[1], row[2], row[3]));
+                    lines.push(wrapped(&row[4], "      "));
                 }
             }
         }
@@ -105,34 +211,55 @@ fn plain(documentation: &str) -> String {
     documentation.trim().replace(['[', ']', '`'], "")
 }
 
-fn machines() -> anyhow::Result<String> {
+fn machines() -> anyhow::Result<List> {
     let mut rows = Vec::new();
     for name in MachineSpec::builtin_names() {
         let machine = names::machine(name)?;
         let confidence = names::confidence(machine.confidence).to_owned();
         rows.push([machine.name.clone(), machine.cpus().to_string(), machine.description, confidence]);
     }
-    Ok(list_table(&["machine", "CPUs", "what it is", "latencies"], 2, rows))
+    Ok(List::new(&["machine", "cpus", "summary", "latencies"], rows))
 }
 
-fn tables() -> String {
-    let blocks = TABLES.iter().map(|table| {
+fn tables() -> List {
+    let row = |table: &&'static nearlock_lab::published::Table| {
         let variants: Vec<_> = table.variants.iter().map(|variant| variant.name).collect();
-        let cells = format!("{} on {}: {}", table.workloads(), table.machines(), variants.join(", "));
-        format!("{}\n{}\n{}", table.name, wrapped(&cells, "    "), wrapped(table.source, "    "))
-    });
-    blocks.collect::<Vec<_>>().join("\n")
+        [
+            table.name.to_owned(),
+            table.workloads().to_string(),
+            table.machines().to_string(),
+            variants.join(", "),
+            table.source.to_owned(),
+        ]
+    };
+    List::new(&["table", "workloads", "machines", "variants", "source"], TABLES.iter().map(row))
 }
 
-fn settings() -> anyhow::Result<String> {
-    let mut lines = Vec::new();
+/// The machine whose settings are shown: that of the first published table.
+fn machine() -> &'static str {
+    TABLES[0].machine
+}
+
+fn settings() -> anyhow::Result<List> {
     let all = settings::all(&names::machine(machine())?);
-    for (index, row) in all.iter().enumerate() {
-        lines.push(format!("{}={}    ({})", row.name, row.default, row.range));
-        // What is the same of several workloads is said once.
-        if all.get(index + 1).is_none_or(|next| next.summary != row.summary) {
-            lines.push(wrapped(row.summary, "    "));
+    let row = |row: settings::SettingRow| {
+        [row.name.to_owned(), row.default.to_string(), row.range, row.summary.to_owned()]
+    };
+    Ok(List::new(&["setting", "default", "values", "summary"], all.into_iter().map(row)))
+}
+
+fn settings_text(list: &List) -> String {
+    let mut lines = Vec::new();
+    for (index, row) in list.rows.iter().enumerate() {
+        lines.push(format!("{}={}    ({})", row[0], row[1], row[2]));
+        // A summary that several workloads share is shown once.
+        if list.rows.get(index + 1).is_none_or(|next| next[3] != row[3]) {
+            lines.push(wrapped(&row[3], "    "));
         }
     }
-    Ok(lines.join("\n"))
+    let notes = format!(
+        "NAME.KEY=default (limits). A time may have a unit, as in =1ms. Those of machines are as on {}.",
+        machine()
+    );
+    format!("{}\n\n{}", lines.join("\n"), wrapped(&notes, ""))
 }

@@ -22,7 +22,7 @@ struct OutError {
 
 /// Writes the page, or the pages.
 pub fn run(args: &ManArgs) -> anyhow::Result<Ending> {
-    let mut command = Cli::command();
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     match &args.out {
         None => io::stdout().lock().write_all(page(&command, &command)?.as_bytes())?,

@@ -95,6 +95,9 @@ fn write_files(out: &OutDir, reproduction: &Reproduction, reproduced: &Reproduce
         Vary::Mechanisms => format!("reproduce-{}-mechanisms", table.name),
         Vary::Nothing | Vary::Band => format!("reproduce-{}", table.name),
     };
+    if let Some(svg) = plot::headline(table, &reproduced.cells)? {
+        out.write(&format!("headline-{}.svg", table.name), svg.as_bytes())?;
+    }
     let reproduced = std::slice::from_ref(reproduced);
     out.write_results(&stem, picture.as_deref(), |contents, format| {
         write(contents, reproduced, vary, format)
@@ -193,6 +196,9 @@ impl Watcher for View<'_> {
 /// What stands below the rows.
 fn summary(out: &mut impl Write, reproduction: &Reproduction, reproduced: &Reproduced) -> io::Result<()> {
     report::reproduced::table_summary(out, reproduction.table, &reproduced.cells)?;
+    if let Some(headline) = plot::Headline::of(reproduction.table, &reproduced.cells) {
+        report::text::paragraph(out, &headline.sentence())?;
+    }
     report::reproduced::effects(out, reproduced)?;
     report::variations::statements(out, reproduced, reproduction.vary)?;
     if reproduction.vary == Vary::Mechanisms {

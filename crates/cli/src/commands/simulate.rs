@@ -9,7 +9,7 @@ use nearlock_lab::sweep;
 use nearlock_lab::{MachineSpec, locks, names, plot};
 
 use crate::Ending;
-use crate::args::{Format, SimulateArgs};
+use crate::args::{Format, SimulateArgs, threads};
 use crate::out::OutDir;
 use crate::{progress, report};
 
@@ -85,18 +85,19 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     let mut machine = names::machine(&args.machine)?;
     configuration.configure_machine(&mut machine)?;
     let Facts { threads_max, group, .. } = workload.facts(&machine);
-    if let Some(&threads) = args.threads.iter().find(|&&threads| threads > threads_max) {
+    let numbers = threads::resolve(&args.threads, machine.cpus());
+    if let Some(&threads) = numbers.iter().find(|&&threads| threads > threads_max) {
         let cpus = machine.cpus();
         return Err(TooManyThreads { threads, machine: machine.name, cpus }.into());
     }
-    if let Some(&threads) = args.threads.iter().find(|threads| !threads.is_multiple_of(group)) {
+    if let Some(&threads) = numbers.iter().find(|threads| !threads.is_multiple_of(group)) {
         return Err(OddThreads { threads, workload: args.workload.clone(), group }.into());
     }
     let (first, count) = (args.seed, args.seeds);
     let last = first.checked_add(count as u64 - 1).ok_or(TooManySeeds { first, count })?;
     let mut simulations = Vec::new();
     for lock in locks {
-        for &threads in &args.threads {
+        for &threads in &numbers {
             let of = |seed| Simulation {
                 lockstat: args.lockstat,
                 ..configuration.simulation(machine.clone(), workload.clone(), lock, threads, seed)

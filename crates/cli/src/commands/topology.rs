@@ -15,6 +15,20 @@ pub fn list() -> String {
     lines.join("\n")
 }
 
+/// Each fact with its name: nodes and caches too.
+pub fn facts_of_this_machine() -> Vec<[String; 2]> {
+    let machine = HostTopology::of_this_process();
+    let mut rows = Vec::new();
+    for node in &machine.nodes {
+        rows.push([format!("CPUs of NUMA node {}", node.number), or_none(&node.cpus)]);
+    }
+    for (index, cache) in machine.last_level_caches.iter().enumerate() {
+        rows.push([format!("CPUs of last-level cache {index}"), or_none(&cache.cpus)]);
+    }
+    rows.extend(facts(&machine).into_iter().map(|(name, fact)| [name.to_owned(), fact]));
+    rows
+}
+
 /// Columns before a fact.
 const NAME_WIDTH: usize = 24;
 

@@ -7,6 +7,7 @@ use nearlock_bench::torture::{
     self, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting,
 };
 use nearlock_lab::locks::entries;
+use nearlock_lab::names::RUST_NAMES;
 use nearlock_lab::settings::{Assignment, Configuration, Group};
 use nearlock_lab::{SUBJECTS, Subject, names};
 
@@ -30,11 +31,11 @@ enum BadCrew {
 
 /// A flag that would have no effect on any of the locks.
 #[derive(Debug, thiserror::Error)]
-#[error("{flag}: {what} of these locks; there are: {}", there_are.join(", "))]
+#[error("{flag}: {what} of these locks; those that it fits are, for example: {}", fitting.join(", "))]
 struct IdleFlag {
     flag: &'static str,
     what: &'static str,
-    there_are: Vec<&'static str>,
+    fitting: Vec<&'static str>,
 }
 
 /// A setting that would have no effect.
@@ -50,7 +51,8 @@ struct IdleSetting {
 
 /// Tortures what was asked for.
 pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
-    let locks = locks(&args.locks)?;
+    let given = if args.locks.is_empty() { &args.lock } else { &args.locks };
+    let locks = locks(given)?;
     if args.lockstat {
         report::lockstat::check(args.format)?;
     }
@@ -147,6 +149,17 @@ fn plan(args: &TortureArgs, locks: &[&'static Subject]) -> anyhow::Result<Plan> 
     Ok(plan)
 }
 
+/// The names of some locks: the recommended ones first, and no presets.
+fn examples<'a>(locks: impl Iterator<Item = &'a Subject>) -> Vec<&'static str> {
+    const EXAMPLES: usize = 5;
+    let rank = |name: &str| RUST_NAMES.iter().position(|row| row.lock == name).unwrap_or(usize::MAX);
+    let mut names: Vec<_> =
+        locks.filter(|lock| lock.algorithm.name == lock.name).map(|lock| lock.algorithm.name).collect();
+    names.sort_by_key(|name| rank(name));
+    names.truncate(EXAMPLES);
+    names
+}
+
 /// Whether there can be so many threads, and whether what was asked for has an effect.
 fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
     for lock in locks {
@@ -163,10 +176,7 @@ fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
     }
     let idle = |flag, what, has: fn(&Subject) -> bool| match locks.iter().any(|lock| has(lock)) {
         true => Ok(()),
-        false => {
-            let there_are = SUBJECTS.iter().filter(|lock| has(lock)).map(|lock| lock.name).collect();
-            Err(IdleFlag { flag, what, there_are })
-        }
+        false => Err(IdleFlag { flag, what, fitting: examples(SUBJECTS.iter().filter(|lock| has(lock))) }),
     };
     if plan.readers.is_some() {
         idle("--nreaders", "none has readers", |lock| lock.is_rw())?;

@@ -22,8 +22,10 @@ const TORTURE: Duration = Duration::from_secs(3);
 pub fn run() -> anyhow::Result<Ending> {
     let plan = torture::default_plan(TORTURE);
     let mut ending = Ending::Success;
-    say("nearlock: locks for big machines. One source of each lock, run natively here and simulated on \
-         machines that one does not own. This tour takes about a minute.")?;
+    say(
+        "nearlock: a mutex that stays fast under contention, and a laboratory for locks. One source of each \
+         lock runs natively here, and in a simulator of other machines. This tour takes about a minute.",
+    )?;
     say(&format!(
         "\n1. MEASURED, on this machine: Linux' queued spinlock and its NUMA-aware successor under torture, \
          {} writers for {} s each. Fail: 0 is what counts; totals are no benchmark.",
@@ -48,10 +50,10 @@ pub fn run() -> anyhow::Result<Ending> {
     if reproduce::ending(&results) == Ending::CheckFailed {
         ending = Ending::CheckFailed;
     }
-    say("\nHow to read it: `stock` is the queued spinlock, which hands the lock to whoever came first, \
-         mostly on another socket; `cna` prefers waiters on the holder's own. Published, that is \
-         worth 1.09 times as many operations at 4 threads and 1.77 times at 142. The columns `err %` say \
-         where the simulator is wrong, most of all with few threads: there believe the published figure.")?;
+    say("\nHow to read it: `stock` is the queued spinlock, which hands the lock over in order of arrival, \
+         mostly to another socket. `cna` prefers waiters on the holder's own socket. The columns `err %` show \
+         where the simulator is wrong, most of all with few threads: there believe the published figure. The \
+         README's picture has these very figures.")?;
     let mut out = io::stdout().lock();
     writeln!(out, "\nNext:")?;
     for (command, what) in [

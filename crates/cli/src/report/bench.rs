@@ -9,6 +9,7 @@ use nearlock_bench::bench::{Calibration, Calls, Cell, Mode, Plan, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 
 use super::text::{figures, paragraph};
+use super::verdict;
 pub use html::html;
 
 /// What was measured where and how.
@@ -35,7 +36,13 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
     }
     summary::text(out, result)?;
     writeln!(out)?;
-    legend(out, plan)
+    legend(out, plan)?;
+    for baseline in &plan.baselines {
+        if let Some(verdict) = verdict::measured(result.rows, baseline.name()) {
+            paragraph(out, &format!("\n{verdict}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// What was measured where and how, in a line.
@@ -104,7 +111,7 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
         cells.push(row.size_bytes.to_string());
         cells
     };
-    writeln!(out, "{}", figures(&headers, (0..locks).map(cells_of).collect()))
+    writeln!(out, "{}", figures(&headers, 1, (0..locks).map(cells_of).collect()))
 }
 
 /// What the columns of ratios are called.

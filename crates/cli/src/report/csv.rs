@@ -19,6 +19,21 @@ pub fn rows<T: Serialize>(out: &mut impl Write, rows: &[T]) -> io::Result<()> {
     out.write_all(&text)
 }
 
+/// Records of text, the first of which is the header.
+pub fn records<'a>(
+    out: &mut impl Write,
+    records: impl IntoIterator<Item = &'a Vec<String>>,
+) -> io::Result<()> {
+    let mut text = Vec::new();
+    let mut writer = csv::Writer::from_writer(&mut text);
+    for record in records {
+        writer.write_record(record).map_err(io::Error::other)?;
+    }
+    writer.flush()?;
+    drop(writer);
+    out.write_all(&text)
+}
+
 /// A [`Cell`] whose row is one word.
 #[derive(Serialize)]
 struct FlatCell<'a> {

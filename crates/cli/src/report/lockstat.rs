@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, ContentArrangement};
 use nearlock_lab::lockstat::{Bucket, Event, LockStatistics};
 
-use super::text::{WIDTH, figures, grid, render, wrapped};
+use super::text::{figures, grid, render, width, wrapped};
 use crate::args::Format;
 
 /// What the times are times of.
@@ -65,14 +65,14 @@ fn profiling(rows: &[LockStatistics]) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let table = render(&grid);
-    if table.lines().all(|line| line.chars().count() <= WIDTH) {
+    if table.lines().all(|line| line.chars().count() <= width()) {
         return table;
     }
     cells.iter_mut().for_each(|row| row.rotate_right(1));
     let [figures_of @ .., name] = heads;
     let mut heads = vec![name];
     heads.extend(figures_of);
-    figures(&heads, cells)
+    figures(&heads, 1, cells)
 }
 
 fn profile(row: &LockStatistics) -> Vec<String> {

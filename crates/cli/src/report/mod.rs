@@ -9,6 +9,7 @@ pub mod reproduced;
 pub mod text;
 pub mod validate;
 pub mod variations;
+pub mod verdict;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -18,10 +19,17 @@ use nearlock_lab::reproduce::{Cell, mean_error};
 use nearlock_lab::settings::Assignment;
 use nearlock_lab::simulate::Failure;
 
-/// Says something to standard error. If nobody can hear it, so be it: the exit status tells as
+/// Says something to standard error. An error of writing there is ignored: the exit status tells as
 /// well.
 pub fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "{message}");
+}
+
+/// Says to standard error what was wrong, in lines as wide as the terminal.
+pub fn error(error: &anyhow::Error) {
+    let text = format!("error: {error}");
+    let lines: Vec<_> = text.lines().map(text::wrapped_line).collect();
+    say(lines.join("\n"));
 }
 
 /// What was set, for the head of a report; `None` if nothing was.

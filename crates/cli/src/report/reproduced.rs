@@ -8,7 +8,7 @@ use nearlock_lab::reproduce::{
     Cell, Reproduced, Reproduction, Vary, figure, largest_error, mean_error, within_band,
 };
 
-use super::text::{paragraph, wrapped};
+use super::text::{WIDTH, paragraph, width, wrapped};
 
 /// Mark of a cell's class.
 fn mark(class: Class) -> char {
@@ -74,7 +74,7 @@ fn error_head(table: &Table) -> &'static str {
 
 /// Whether there are too many variants for one line.
 fn has_lines(table: &Table) -> bool {
-    table.variants.len() > 3
+    table.variants.len() > 3 || width() < WIDTH
 }
 
 /// Whether variants are shown as so many times the first.
@@ -125,10 +125,10 @@ pub fn table_row(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Res
     if is_banded || has_lines(table) {
         for cell in cells {
             let name = if std::ptr::eq(cell, base) { name.as_str() } else { "" };
-            let (width, variant) = (row_head(table).len(), cell.variant);
+            let (columns, variant) = (row_head(table).len(), cell.variant);
             let figures = figures(cell);
             let band = if is_banded { band(cell) } else { String::new() };
-            writeln!(out, "{name:>width$}  {variant:<VARIANT_WIDTH$}{figures}{band}{}", speedup(cell))?;
+            writeln!(out, "{name:>columns$}  {variant:<VARIANT_WIDTH$}{figures}{band}{}", speedup(cell))?;
         }
         return Ok(());
     }

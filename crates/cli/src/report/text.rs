@@ -1,7 +1,10 @@
-//! Text for people, at most [`WIDTH`] columns wide.
+//! Text for people, as wide as the terminal.
 
+use std::env;
 use std::io::{self, Write};
 use std::mem;
+use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
 use nearlock_bench::torture::churn::Churn;
@@ -12,9 +15,27 @@ use nearlock_lab::simulate::Simulated;
 use nearlock_lab::{LockEvent, Subject};
 
 use super::lockstat::{self, Clock};
+use super::verdict;
 
-/// Columns of a line.
+/// Columns of a line, unless the terminal says otherwise.
 pub const WIDTH: usize = 100;
+/// Narrower lines would be broken at each word, and wider ones are hard to read.
+const WIDTHS: RangeInclusive<usize> = 60..=200;
+
+/// Columns of a line: those of the terminal that standard output is, or those that the variable
+/// `COLUMNS` says, from 60 to 200; otherwise [`WIDTH`].
+pub fn width() -> usize {
+    static COLUMNS: LazyLock<usize> = LazyLock::new(|| {
+        let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+        let variable = || env::var("COLUMNS").ok()?.parse().ok();
+        columns(terminal.or_else(variable))
+    });
+    *COLUMNS
+}
+
+fn columns(known: Option<usize>) -> usize {
+    known.map_or(WIDTH, |columns| columns.clamp(*WIDTHS.start(), *WIDTHS.end()))
+}
 
 /// Writes a paragraph, broken into lines.
 pub fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
@@ -25,10 +46,11 @@ pub fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
 
 /// Words broken into lines, each beginning with `indent`.
 pub fn wrapped(text: &str, indent: &str) -> String {
+    let width = width();
     let mut lines = vec![indent.to_owned()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("begins with one line, and grows");
-        if line.len() + 1 + word.len() > WIDTH && line.len() > indent.len() {
+        if line.chars().count() + 1 + word.chars().count() > width && line.len() > indent.len() {
             lines.push(format!("{indent}{word}"));
         } else {
             if line.len() > indent.len() {
@@ -40,6 +62,11 @@ pub fn wrapped(text: &str, indent: &str) -> String {
     lines.join("\n")
 }
 
+/// A line broken into lines, unless it is short or indented, as part of a drawing.
+pub fn wrapped_line(line: &str) -> String {
+    if line.chars().count() <= width() || line.starts_with(' ') { line.to_owned() } else { wrapped(line, "") }
+}
+
 /// Fields, which two spaces separate, broken into lines; those after the first begin with an indent.
 fn fields(text: &str) -> String {
     const INDENT: &str = "    ";
@@ -48,7 +75,7 @@ fn fields(text: &str) -> String {
         let line = lines.last_mut().expect("begins with one line, and grows");
         if line.is_empty() {
             line.push_str(field);
-        } else if line.len() + 2 + field.len() > WIDTH {
+        } else if line.len() + 2 + field.len() > width() {
             lines.push(format!("{INDENT}{field}"));
         } else {
             line.push_str("  ");
@@ -62,7 +89,7 @@ fn fields(text: &str) -> String {
 pub(super) fn grid(headers: &[&str]) -> Grid {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    grid.set_width(WIDTH as u16).set_header(headers);
+    grid.set_width(width() as u16).set_header(headers);
     for column in grid.column_iter_mut() {
         column.set_padding((0, 2));
     }
@@ -92,14 +119,43 @@ pub fn list_table<const COLUMNS: usize>(
     render(&grid)
 }
 
-/// Figures of what is named in the first column. No cell is broken into lines: a name for which
-/// there is no room has a line of its own.
-pub(super) fn figures(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
-    let width = |column: usize| {
+/// Figures of what is named in the first `keys` columns. No cell is broken into lines. Where there
+/// is no room for all columns, they come in several blocks, each of which begins with the keys. A
+/// name for which there is no room has a line of its own.
+pub(super) fn figures(headers: &[&str], keys: usize, rows: Vec<Vec<String>>) -> String {
+    let widths: Vec<usize> = (0..headers.len())
+        .map(|column| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            1 + cells.chain([headers[column].chars().count()]).max().unwrap_or(0)
+        })
+        .collect();
+    let mut blocks = vec![];
+    let mut first = keys;
+    // A name may have a line of its own, so that its width does not count.
+    let room = width().saturating_sub(widths[1..keys].iter().sum::<usize>() + NAME_ROOM.min(widths[0]));
+    while first < headers.len() || blocks.is_empty() {
+        let mut last = first + 1;
+        while last < headers.len() && widths[first..=last].iter().sum::<usize>() <= room {
+            last += 1;
+        }
+        let columns: Vec<usize> = (0..keys).chain(first..last.min(headers.len())).collect();
+        let of = |row: &Vec<String>| columns.iter().map(|&column| row[column].clone()).collect();
+        let heads: Vec<&str> = columns.iter().map(|&column| headers[column]).collect();
+        blocks.push(block(&heads, rows.iter().map(of).collect()));
+        first = last;
+    }
+    blocks.join("\n\n")
+}
+
+/// Room that a name has at least, where there are many columns.
+const NAME_ROOM: usize = 12;
+
+fn block(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    let column_width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([headers[column].chars().count()]).max().unwrap_or(0)
     };
-    let room = WIDTH.saturating_sub((1..headers.len()).map(|column| width(column) + 1).sum());
+    let room = width().saturating_sub((1..headers.len()).map(|column| column_width(column) + 1).sum());
     let too_long = |row: &mut Vec<String>| (row[0].chars().count() > room).then(|| mem::take(&mut row[0]));
     let names: Vec<Option<String>> = rows.iter_mut().map(too_long).collect();
     let mut grid = grid(headers);
@@ -135,16 +191,14 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
         });
         writeln!(out, "{short}")?;
     }
-    writeln!(out, "lines/op, remote: line transfers per acquisition, and those between sockets;")?;
-    writeln!(
-        out,
-        "local: share of acquisitions whose predecessor ran on the same NUMA node, a thread's own included;"
-    )?;
-    writeln!(
-        out,
-        "ops/us: the rare long holds, which are not simulated, are in it at their mean, 500 ns / threads;"
-    )?;
-    writeln!(out, "jain: 1 is equal shares")?;
+    let mut notes = "ratio: times the operations of the first lock, same threads and seed; jain: 1 is equal shares; \
+                     lines/op, remote: line transfers per acquisition, and those between sockets; local: share of \
+                     acquisitions whose predecessor ran on the same NUMA node, a thread's own included"
+        .to_owned();
+    if first.workload == LONG_HOLDS_IN {
+        notes += "; ops/us: the rare long holds, which are not simulated, are included at their mean, 500 ns / threads";
+    }
+    paragraph(out, &notes)?;
     for row in rows {
         if let Some(statistics) = &row.lockstat {
             let Simulated { lock, threads, seed, .. } = row;
@@ -152,23 +206,39 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
             lockstat::text(out, statistics, Clock::Virtual, row.window_s)?;
         }
     }
-    Ok(())
+    match verdict::simulated(rows) {
+        Some(verdict) => paragraph(out, &format!("\n{verdict}")),
+        None => Ok(()),
+    }
 }
+
+/// The workload with rare long holds.
+const LONG_HOLDS_IN: &str = "locktorture";
 
 fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String {
     let with_jobs = rows.iter().any(|row| row.jobs_per_minute.is_some());
     let mut heads = vec![
-        "lock", "threads", "seed", "ops/us", "jain", "wait p50", "p99", "max", "lines/op", "remote", "local",
+        "lock", "threads", "seed", "ops/us", "ratio", "jain", "wait p50", "p99", "max", "lines/op", "remote",
+        "local",
     ];
     if with_jobs {
         heads.push("jobs/min");
     }
+    let ratio = |row: &Simulated| {
+        let is_base = |base: &&Simulated| {
+            base.lock == rows[0].lock && base.threads == row.threads && base.seed == row.seed
+        };
+        rows.iter()
+            .find(is_base)
+            .map_or("-".to_owned(), |base| verdict::times(row.ops_per_us / base.ops_per_us))
+    };
     let figures_of = |row: &Simulated| {
         let mut cells = vec![
             row.lock.clone(),
             row.threads.to_string(),
             seed(row.seed.to_string()),
             format!("{:.3}", row.ops_per_us),
+            ratio(row),
             format!("{:.3}", row.jain),
             row.wait_ns_p50.to_string(),
             row.wait_ns_p99.to_string(),
@@ -182,7 +252,7 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
         }
         cells
     };
-    figures(&heads, rows.iter().map(figures_of).collect())
+    figures(&heads, 3, rows.iter().map(figures_of).collect())
 }
 
 /// What was counted of the writers, or of the readers, in locktorture's words.
@@ -307,6 +377,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_are_as_wide_as_the_terminal_within_reason() {
+        let known = [None, Some(0), Some(59), Some(80), Some(200), Some(400)];
+        assert_eq!(known.map(columns), [WIDTH, 60, 60, 80, 200, 200]);
+    }
+
+    #[test]
+    fn columns_for_which_there_is_no_room_come_in_blocks_with_their_keys() {
+        let heads: Vec<String> = (0..20).map(|column| format!("column{column}")).collect();
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        let row = |name: &str| [name].into_iter().chain(["12345"; 19]).map(str::to_owned).collect();
+        let text = figures(&heads, 2, vec![row("mcs"), row("a-lock-with-a-long-name")]);
+        assert_fits(&text);
+        let blocks: Vec<_> = text.split("\n\n").collect();
+        assert_eq!(blocks.len(), 3, "{text}");
+        assert!(
+            blocks.iter().all(|block| block.starts_with("column0") && block.contains(" column1 ")),
+            "{text}"
+        );
+        assert_eq!(text.matches("column19").count(), 1, "{text}");
+    }
+
+    #[test]
     fn words_are_wrapped_and_none_is_lost() {
         let words = "waiter ".repeat(40);
         let wrapped = wrapped(words.trim_end(), "    ");
@@ -335,14 +427,14 @@ mod tests {
     fn a_name_for_which_there_is_no_room_has_a_line_of_its_own() {
         let row = |name: &str, figure: &str| vec![name.to_owned(), figure.to_owned()];
         let (long, wide) = ("n".repeat(60), "9".repeat(50));
-        let text = figures(&["name", "figure"], vec![row(&long, "1"), row("short", &wide)]);
+        let text = figures(&["name", "figure"], 1, vec![row(&long, "1"), row("short", &wide)]);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!((lines.len(), lines[1]), (4, &*long));
         assert!(
             lines[2].ends_with(" 1") && lines[3].starts_with("short ") && lines[3].ends_with(&wide),
             "{text}"
         );
-        let text = figures(&["name", "figure"], vec![row(&long, "1")]);
+        let text = figures(&["name", "figure"], 1, vec![row(&long, "1")]);
         assert_eq!(text.lines().nth(1).map(|line| line.split_whitespace().count()), Some(2), "{text}");
     }
 }

@@ -7,7 +7,7 @@ use nearlock_lab::reproduce::{Cell, Reproduced, Vary, mean_error};
 use nearlock_lab::settings::Assignment;
 use serde::Serialize;
 
-use super::text::{WIDTH, wrapped};
+use super::text::{width as text_width, wrapped};
 
 /// Each sentence of the publication, and whether it is true of the simulated figures.
 pub fn statements(out: &mut impl Write, reproduced: &Reproduced, vary: Vary) -> io::Result<()> {
@@ -40,7 +40,7 @@ pub fn mechanisms(out: &mut impl Write, reproduced: &Reproduced) -> io::Result<(
     let names = || [AS_IT_IS].into_iter().chain(changes.iter().map(String::as_str));
     let name_width = names().map(str::len).max().unwrap_or(0);
     let width = label_width(table);
-    let room = (WIDTH - name_width - ERROR_WIDTH) / width;
+    let room = (text_width() - name_width - ERROR_WIDTH) / width;
     for variant in table.variants.iter().filter(|variant| !table.is_by_definition(variant.name)) {
         let rows = shown(table, room);
         let head: String =
@@ -161,7 +161,7 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out).expect("memory can be written to");
         let text = String::from_utf8(out).expect("text");
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= crate::report::text::WIDTH), "{text}");
         text
     }
 

@@ -4,9 +4,14 @@ use crate::support::{Finished, assert_fits, commands, nearlock};
 use nearlock_lab::simulate::workloads;
 
 fn list(what: &str) -> String {
+    let out = list_of(what);
+    assert_fits(&out);
+    out
+}
+
+fn list_of(what: &str) -> String {
     let Finished { code, out, err } = nearlock(&format!("list {what}"));
     assert_eq!((code, err.as_str()), (0, ""));
-    assert_fits(&out);
     out
 }
 
@@ -15,7 +20,7 @@ fn everything_is_listed() {
     for (what, names) in [
         (
             "locks",
-            vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"],
+            vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "controls"],
         ),
         (
             "switches",
@@ -69,6 +74,48 @@ fn everything_is_listed() {
 }
 
 #[test]
+fn locks_begin_with_the_recommended_ones_and_fit_a_terminal() {
+    let out = list("locks");
+    assert!(
+        out.lines().nth(1).is_some_and(|line| line.starts_with("near-mutex ") && line.contains(" Mutex ")),
+        "{out}"
+    );
+    assert!(out.lines().count() <= 50, "{} lines", out.lines().count());
+    let all = list("locks --all");
+    for subject in nearlock_lab::SUBJECTS {
+        assert!(all.contains(&format!("\n{} ", subject.name)), "no {}", subject.name);
+        assert!(out.contains(subject.name), "no {}", subject.name);
+    }
+}
+
+#[test]
+fn a_word_selects_from_each_list_and_all_lists_have_json_and_csv() {
+    for (args, name, other) in [
+        ("locks CNA", "cna-preemptible", "ticket"),
+        ("locks SpinLock", "qspinlock-preemptible", "ticket"),
+        ("settings cna", "cna.threshold-ns", "hmcs.local-pass-limit"),
+        ("switches linux-mutex", "handoff", "pre-read"),
+        ("machines epyc", "epyc-rome-2s", "graviton3"),
+        ("tables lock2", "cna-lock2", "cna-open1"),
+        ("workloads aim7", "aim7-short", "locktorture"),
+        ("peers pthread", "pthread-spin", "usync"),
+        ("topology quota", "CPU quota", "membarrier"),
+    ] {
+        let text = list(args);
+        assert!(text.contains(name) && !text.contains(&format!("\n{other}")), "{args}: {text}");
+        let json = list_of(&format!("{args} --format json"));
+        let rows: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(&json).expect(args);
+        assert!(rows.iter().any(|row| row.values().any(|value| value == name)), "{args}: {json}");
+        let csv = list_of(&format!("{args} --format csv"));
+        assert!(csv.lines().count() > rows.len() && csv.contains(name), "{args}: {csv}");
+    }
+    assert!(list("").contains("nearlock list machines"));
+    let nothing = nearlock("list locks qspinlok");
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.err.contains("did you mean `qspinlock`"), "{}", nothing.err);
+}
+
+#[test]
 fn the_topology_is_that_of_this_machine() {
     let out = list("topology");
     let fact = |name: &str| {
@@ -111,7 +158,7 @@ fn every_lock_that_is_listed_can_be_simulated() {
     let quick = "--set simulation.warm-up-ns=0 --set simulation.window-ns=10000";
     let rows =
         |line: &&str| !line.starts_with(' ') && (line.contains(" classic ") || line.contains(" Linux "));
-    for line in list("locks").lines().filter(rows) {
+    for line in list("locks --all").lines().filter(rows) {
         let lock = line.split_whitespace().next().expect("lines have names");
         let run = nearlock(&format!("simulate --machine haswell-ex-4s --lock {lock} --threads 3 {quick}"));
         assert_eq!(run.code, 0, "{lock}: {}", run.err);
@@ -128,7 +175,7 @@ fn help_has_examples_and_exit_codes() {
     for command in commands() {
         let help = nearlock(&format!("{command} --help"));
         assert_eq!(help.code, 0);
-        assert!(help.out.contains("Examples:") || command == "list", "{}", help.out);
+        assert!(help.out.contains("Examples:") || command == "help", "{}", help.out);
         assert_fits(&help.out);
     }
     assert!(nearlock("--version").out.starts_with("nearlock "));

@@ -11,6 +11,7 @@ mod out;
 mod report;
 mod reproduce;
 mod simulate;
+mod slips;
 mod support;
 mod torture;
 mod validate;

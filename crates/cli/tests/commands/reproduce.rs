@@ -80,7 +80,7 @@ fn what_cannot_be_set_is_refused_before_anything_is_simulated() {
     for (setting, expected) in [
         ("machine.nodes=2", "a row of 108 threads, and haswell-ex-4s as set has 72 CPUs"),
         ("machine.colour=red", "colour"),
-        ("cna-v13.treshold-ns=1", "did you mean `cna-v13.threshold-ns`?"),
+        ("cna-v13.treshold-ns=1", "did you mean `cna-v13.threshold-ns`"),
         ("threshold", "NAME.KEY=VALUE"),
     ] {
         assert_refused(&format!("{reproduce} --set {setting}"), &[expected]);

@@ -33,8 +33,9 @@ fn lockstat_adds_to_the_results_and_changes_none() {
     let args = format!("{SIMULATE} --lock freebsd-mtx,qspinlock --threads 8");
     let (without, with) = (success(&args), success(&format!("{args} --lockstat")));
     assert_fits(&with);
-    assert!(with.starts_with(&without), "{with}");
-    let added = &with[without.len()..];
+    let (table, verdict) = without.rsplit_once("\n\nAt 8 threads ").expect("ends with a verdict");
+    assert!(with.starts_with(table) && with.ends_with(verdict), "{with}");
+    let added = &with[table.len()..];
     assert_eq!(added.matches("LOCKSTAT, SIMULATED: times in us of virtual time\n").count(), 2, "{with}");
     assert!(added.contains("writer (adaptive:freebsd-mtx)"), "{with}");
     assert!(
@@ -141,6 +142,22 @@ fn settings_change_results() {
 }
 
 #[test]
+fn text_ends_with_what_the_locks_do_beside_the_first() {
+    let out = success(&format!("{SIMULATE} --lock qspinlock,cna-v13,ticket --threads 1,72 --seeds 2"));
+    let verdict = out.rsplit_once("\n\n").expect("a paragraph of its own").1.replace('\n', " ");
+    assert!(
+        verdict.starts_with("At 72 threads ") && verdict.contains(" times the work of qspinlock"),
+        "{out}"
+    );
+    assert!(verdict.contains("the 99th percentile of the wait is "), "{out}");
+    let row = out.lines().find(|line| line.starts_with("qspinlock ")).expect("a row");
+    assert_eq!(row.split_whitespace().nth(4), Some("1.00"), "the first lock against itself: {out}");
+    assert!(out.contains("long holds"), "{out}");
+    let other = success(&format!("{SIMULATE} --lock mcs --threads 2").replace("locktorture", "sections"));
+    assert!(!other.contains("long holds") && !other.contains("times the work"), "{other}");
+}
+
+#[test]
 fn text_says_that_it_is_simulated_and_fits() {
     let locks = "ttas,ttas-no-preread,qspinlock-whole-word,cna-v13-no-sro";
     let out = success(&format!("{SIMULATE} --lock {locks} --threads 1,8 --seed 18446744073709551000"));
@@ -155,8 +172,8 @@ fn a_wide_seed_breaks_no_cell_and_a_narrow_table_shows_all_of_it() {
         assert_fits(&out);
         let row = out.lines().nth(2).expect("a title, a header and a row");
         let cells: Vec<_> = row.split_whitespace().collect();
-        assert_eq!((cells.len(), cells[0], cells[2]), (11, lock, shown), "{out}");
-        assert!(out.lines().nth(3).is_some_and(|line| line.starts_with("lines/op")), "{out}");
+        assert_eq!((cells.len(), cells[0], cells[2]), (12, lock, shown), "{out}");
+        assert!(out.lines().nth(3).is_some_and(|line| line.starts_with("ratio: ")), "{out}");
     }
 }
 

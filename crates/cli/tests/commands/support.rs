@@ -35,7 +35,8 @@ pub fn commands() -> Vec<String> {
     let (_, listed) = help.split_once("\nCommands:\n").expect("the help lists commands");
     let (listed, _) = listed.split_once("\n\n").expect("the list ends");
     let lines = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
 /// Asserts that this is a usage error that names the mistake and the valid choices.
@@ -44,6 +45,8 @@ pub fn assert_refused(args: &str, expected: &[&str]) {
     assert_eq!(code, 2, "{args}: {err}");
     assert_eq!(out, "", "{args}: nothing on standard output");
     assert!(err.starts_with("error: "), "{args}: {err}");
+    assert!(err.lines().count() <= 10, "{args}: too long: {err}");
+    let err = err.replace('\n', " ");
     for expected in expected {
         assert!(err.contains(expected), "{args}: no `{expected}` in: {err}");
     }

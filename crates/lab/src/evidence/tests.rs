@@ -4,7 +4,7 @@ use crate::reproduce::Cell;
 use crate::reproduce::Varied;
 use crate::settings::{Assignment, Value};
 
-/// All cells, `factor` times as much as published, or 1.
+/// All cells with `factor` times the published figure, or 1 if there is none.
 fn cells(table: &'static Table, factor: f64) -> Vec<Cell> {
     let cell = |row: &Row, variant: usize| {
         let figure = row.values[variant].map_or(1.0, |value| value.mean * factor);
@@ -51,13 +51,29 @@ fn every_table_is_on_both_pages_with_its_claim_and_all_cells() {
 }
 
 #[test]
+fn both_pages_begin_with_how_many_conclusions_hold_and_which_do_not() {
+    page(&reproduced(1.0), |page| {
+        let (hold, all) = (page.hold(), page.conclusions());
+        assert!(0 < hold && hold <= all && all - hold == page.fails().len());
+        let said = format!("{hold} of {all} published conclusions");
+        let (html, markdown) = (page.html().unwrap(), page.markdown().unwrap());
+        let before = |text: &str, end: &str| text[..text.find(end).unwrap()].to_owned();
+        assert!(before(&html, "<figure").contains(&said), "{said}");
+        assert!(before(&markdown, "tables of the documents").contains(&said), "{said}");
+        for (table, text) in page.fails() {
+            assert!(before(&markdown, "tables of the documents").contains(text), "{table}: {text}");
+        }
+    });
+}
+
+#[test]
 fn the_page_stands_alone_and_every_picture_has_words() {
     page(&reproduced(1.0), |page| {
         let html = page.html().unwrap();
         for outside in ["src=", "<link", "@import", "url(", "http-equiv"] {
             assert!(!html.contains(outside), "{outside}");
         }
-        // Namespaces of SVG are names, and are not fetched.
+        // SVG namespaces are names. They are not fetched.
         assert_eq!(html.matches("http").count(), html.matches("xmlns=\"http").count());
         assert!(html.matches("role=\"img\"").count() > TABLES.len());
         for picture in html.split("<svg ").skip(1) {
@@ -112,7 +128,7 @@ fn a_run_of_one_table_is_a_page_of_one_table() {
         }
     });
     page(&all, |page| assert!(!page.html().unwrap().contains("Not in it")));
-    // The slow paths have no figure that stands for the table.
+    // The table of the slow paths has no headline figure.
     let share = all.iter().position(|reproduced| reproduced.table.name == "mutex-slowpath-share").unwrap();
     page(&all[share..=share], |page| assert!(page.overview().is_none() && page.html().is_ok()));
 }

@@ -1,4 +1,4 @@
-//! What stands on the page, as words.
+//! The contents of the page, as texts.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use crate::published::{Claim, Class, Document, Table};
 use crate::reproduce::{Cell, Reproduced, Vary, Verdict, figure, mean_error, within_band};
 use crate::settings::Assignment;
 
-/// Cells that are off by more do not fit. 0.1 is 10 %.
+/// Cells with a larger error do not fit. 0.1 is 10 %.
 const FITS: f64 = 0.1;
-/// As many of them are named, the worst first.
+/// The number of such cells that are named, the worst first.
 const NAMED: usize = 6;
 
-/// A line of the table of tables.
+/// A row of the table of tables.
 pub(super) struct Summary {
     pub name: &'static str,
     /// Mean absolute error by class, with the number of cells.
     pub errors: Vec<String>,
-    /// Conclusions that hold, and all.
+    /// The number of conclusions that hold, and of all.
     pub hold: usize,
     pub statements: usize,
-    /// Conclusions that are turned round by some change.
+    /// The number of conclusions that some change reverses.
     pub hang: usize,
-    /// Cells whose band has the published figure, and those with a band.
+    /// The number of cells whose band contains the published figure, and of cells with a band.
     pub within: (usize, usize),
 }
 
@@ -46,7 +46,7 @@ impl Summary {
     }
 }
 
-/// A document with those of its tables that were simulated.
+/// A document with its simulated tables.
 pub(super) struct DocumentView {
     pub title: &'static str,
     pub source: &'static str,
@@ -86,20 +86,20 @@ pub(super) struct TableView {
     pub has_deviations: bool,
     pub has_first: bool,
     pub first: &'static str,
-    /// What errors are given in.
+    /// The unit of errors.
     pub error_unit: &'static str,
-    /// Mean absolute error: over all cells, then by class.
+    /// Mean absolute error: first over all cells, then by class.
     pub errors: String,
     pub within: Option<String>,
     pub statements: Vec<StatementView>,
-    /// Cells that are far off.
+    /// Cells with a large error.
     pub misfits: Vec<String>,
     pub misfits_unnamed: usize,
-    /// Differences that count otherwise than published, and how many there are.
+    /// The number of compared effects, and the effects that differ from the published ones.
     pub effects: usize,
     pub otherwise: Vec<String>,
     pub fitted: Vec<String>,
-    /// What was chosen with cells in view.
+    /// Choices that were made with cells in view.
     pub choices: Vec<&'static str>,
     pub rows: Vec<CellView>,
 }
@@ -152,7 +152,7 @@ impl TableView {
     }
 }
 
-/// What was published in words, held against the figures.
+/// A published statement, compared with the figures.
 pub(super) struct StatementView {
     pub text: String,
     pub says: String,
@@ -197,15 +197,15 @@ impl CellView {
     }
 }
 
-/// A change, and the conclusions that it turns round.
+/// A change, and the conclusions that it reverses.
 pub(super) struct Flip {
     pub change: Assignment,
-    /// Table, sentence, and what becomes of it.
+    /// Table, sentence and new verdict of each.
     pub conclusions: Vec<String>,
 }
 
 impl Flip {
-    /// All changes of the run, in their order; those that turn nothing round too.
+    /// All changes of the run in their order, including those that reverse nothing.
     pub fn all(reproduced: &[Reproduced]) -> Vec<Self> {
         let mut flips: Vec<Self> = Vec::new();
         for varied in reproduced.iter().flat_map(|reproduced| &reproduced.varied) {

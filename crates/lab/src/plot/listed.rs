@@ -1,5 +1,5 @@
-//! A published table beside the same table simulated, where its rows are not numbers of threads: a
-//! line for each row, a panel for each variant.
+//! A published table beside its simulation, for tables whose rows are not numbers of threads: a
+//! line for each row, and a panel for each variant.
 
 use std::ops::Range;
 
@@ -12,16 +12,16 @@ use super::{Area, DARK, GREY, LINE, MARGIN, PlotError, Size, letters, text_width
 use crate::published::{RowKey, Table};
 use crate::reproduce::Cell;
 
-/// Width of a variant's panel, and what stands above and below its rows, in pixels.
+/// Width of a variant's panel, and height of the parts above and below its rows, in pixels.
 const PANEL_WIDTH: u32 = 260;
 const AROUND: u32 = 68;
 
-/// How much room the panels take, in pixels.
+/// The size of the panels, in pixels.
 pub(super) fn size(table: &Table, cells: &[Cell]) -> (u32, u32) {
     size_of(cells, table.variants.len())
 }
 
-/// The same for so many panels.
+/// The same for `panels` panels.
 pub(super) fn size_of(cells: &[Cell], panels: usize) -> (u32, u32) {
     let rows = rows(cells);
     let names = names_width(&rows);
@@ -41,7 +41,7 @@ fn names_width(rows: &[&RowKey]) -> u32 {
     (widest + 2 * MARGIN) as u32
 }
 
-/// Draws those of some variants into `part` of the whole.
+/// Draws the panels of some variants into `part` of the whole.
 pub(super) fn draw(
     &On { whole, hints }: &On,
     part: &Area<'_>,

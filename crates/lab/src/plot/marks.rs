@@ -5,8 +5,8 @@ use plotters::style::{Color, RGBColor, ShapeStyle, WHITE};
 
 use super::{Area, DARK, GREY, PlotError, Size, letters};
 
-/// Colours that stay apart for colour-blind readers: Okabe and Ito's without yellow, which is too
-/// pale on white, and two of Tol's muted scheme.
+/// Colours that colour-blind readers can distinguish: those of Okabe and Ito without yellow, which
+/// is too pale on white, and two of Tol's muted scheme.
 const COLORS: [RGBColor; 9] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -19,7 +19,7 @@ const COLORS: [RGBColor; 9] = [
     RGBColor(0x99, 0x99, 0x33),
 ];
 
-/// The colour of the series of this index.
+/// The colour of the series with this index.
 pub(super) fn color(series: usize) -> RGBColor {
     COLORS[series % COLORS.len()]
 }
@@ -49,13 +49,13 @@ impl Shape {
         Shape::Pentagon,
     ];
 
-    /// The shape of the series of this index. There is one shape less than there are colours, so
-    /// that the pairs come back late.
+    /// The shape of the series with this index. There is one shape less than there are colours, so
+    /// that combinations repeat late.
     pub(super) fn of_series(series: usize) -> Shape {
         Self::ALL[series % Self::ALL.len()]
     }
 
-    /// Corners around the middle, for the shapes that have some.
+    /// The corners relative to the centre, for shapes that have corners.
     fn corners(self) -> &'static [(i32, i32)] {
         match self {
             Shape::Square => &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
@@ -68,7 +68,7 @@ impl Shape {
     }
 }
 
-/// How the inside of a marker looks.
+/// The inside of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inside {
     Filled,
@@ -113,7 +113,7 @@ pub(super) fn marker(
 
 /// Draws a dot, smaller than any marker.
 pub(super) fn dot(area: &Area, at: (i32, i32), color: RGBColor) -> Result<(), PlotError> {
-    // A ring, so that it is seen on a marker.
+    // A white ring makes the dot visible on a marker.
     area.draw(&Circle::new(at, RADIUS, WHITE.filled()))?;
     Ok(area.draw(&Circle::new(at, RADIUS - 1, color.filled()))?)
 }
@@ -127,7 +127,7 @@ pub(super) fn line(
     Ok(area.draw(&PathElement::new(points.to_vec(), style))?)
 }
 
-/// Shades what lies between two lines.
+/// Shades the area between two lines.
 pub(super) fn band(
     area: &Area,
     low: &[(i32, i32)],
@@ -140,7 +140,7 @@ pub(super) fn band(
     line(area, high, color.stroke_width(1))
 }
 
-/// Draws a horizontal bar with ends, behind a marker.
+/// Draws a horizontal bar with ends, to be placed behind a marker.
 pub(super) fn span(area: &Area, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Result<(), PlotError> {
     line(area, &[from, to], color.mix(0.35).stroke_width(7))?;
     for (x, y) in [from, to] {
@@ -149,7 +149,7 @@ pub(super) fn span(area: &Area, from: (i32, i32), to: (i32, i32), color: RGBColo
     Ok(())
 }
 
-/// Draws a vertical bar with ends: from one height to another.
+/// Draws a vertical bar with ends, between two heights.
 pub(super) fn bar(area: &Area, x: i32, y: (i32, i32), color: RGBColor) -> Result<(), PlotError> {
     for points in [[(x, y.0), (x, y.1)], [(x - 3, y.0), (x + 3, y.0)], [(x - 3, y.1), (x + 3, y.1)]] {
         line(area, &points, color.stroke_width(1))?;
@@ -157,18 +157,18 @@ pub(super) fn bar(area: &Area, x: i32, y: (i32, i32), color: RGBColor) -> Result
     Ok(())
 }
 
-/// The name of a series beside its last point.
+/// The name of a series next to its last point.
 pub(super) struct Label<'a> {
     pub(super) name: &'a str,
     pub(super) series: usize,
     pub(super) end: (i32, i32),
 }
 
-/// Least distance of two labels, in pixels.
+/// The minimum distance of two labels, in pixels.
 const LABEL_GAP: i32 = 15;
 
-/// Writes labels from `x` on, between the heights `within`, as near to their ends as they fit, with
-/// a line from each end to its label.
+/// Writes labels at `x`, between the heights `within`. Each label is as near to the end of its line
+/// as possible, and is connected to it by a thin line.
 pub(super) fn labels(area: &Area, labels: &[Label], x: i32, within: (i32, i32)) -> Result<(), PlotError> {
     let wanted: Vec<i32> = labels.iter().map(|label| label.end.1).collect();
     for (label, y) in labels.iter().zip(spread(&wanted, LABEL_GAP, within)) {
@@ -179,12 +179,13 @@ pub(super) fn labels(area: &Area, labels: &[Label], x: i32, within: (i32, i32)) 
     Ok(())
 }
 
-/// Moves heights apart by at least `gap`, within limits as far as there is room. Neighbours in each
-/// other's way move alike, so that their mean stays.
+/// Moves heights apart by at least `gap`, within the limits if there is room. Heights that are too
+/// close are moved together, so that their mean is preserved.
 fn spread(wanted: &[i32], gap: i32, within: (i32, i32)) -> Vec<i32> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&index| wanted[index]);
-    // Runs of labels at the least distance: how many, and the sum of where their first one wants to be.
+    // Runs of labels at the minimum distance. Each run has the number of its labels, and the sum of
+    // the heights that they want for the first of them.
     let mut runs: Vec<(i32, i32)> = Vec::new();
     for &index in &order {
         runs.push((1, wanted[index]));

@@ -1,5 +1,5 @@
-//! Throughput of measured locks as a multiple of a baseline's, against the number of threads: a
-//! panel for each length of sections and of thinking.
+//! Throughput of measured locks as a multiple of the baseline's, against the number of threads.
+//! There is a panel for each combination of section length and think time.
 
 use plotters::style::Color;
 
@@ -8,31 +8,31 @@ use super::panel::{Axis, Frame, Panel};
 use super::{Area, Head, MARGIN, PlotError, picture, text_width};
 
 const PANEL: (u32, u32) = (330, 240);
-/// Doublings between two labels of the axis of threads.
+/// The minimum distance of two labels on the axis of threads, in doublings.
 const TICK_ROOM: f64 = 0.7;
-/// Room between the frame and the labels of the locks, and for their markers, in pixels.
+/// Space between the frame and the labels of the locks, and for their markers, in pixels.
 const LABEL_LEFT: i32 = 22;
 const LABEL_MARK: i32 = 20;
 
-/// How fast a lock was in one situation, as a multiple of the baseline.
+/// The speed of a lock in one situation, as a multiple of the baseline.
 #[derive(Clone, Copy, Debug)]
 pub struct Speed {
-    /// Its name.
+    /// The name of the lock.
     pub lock: &'static str,
-    /// How many threads there were.
+    /// The number of threads.
     pub threads: usize,
-    /// Length of their sections, in ns.
+    /// The length of their sections, in ns.
     pub section_ns: u64,
-    /// What they did in between, in ns.
+    /// The think time between sections, in ns.
     pub think_ns: u64,
     /// Median over the rounds.
     pub ratio: f64,
-    /// Its lower and its upper quartile.
+    /// The lower and the upper quartile of the ratio.
     pub quartiles: (f64, f64),
 }
 
-/// Draws what was measured in these modes: medians over the rounds, with the quartiles shaded.
-/// `notes` stand beneath the title. `None` if there are none.
+/// Draws the measurements in these modes: medians over the rounds, with the quartiles shaded.
+/// `notes` are shown beneath the title. `None` if there are no measurements.
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ pub fn measured(
     Ok(Some(svg))
 }
 
-/// The values, each once, in their order.
+/// The distinct values, in the order of their first occurrence.
 fn distinct<T: PartialEq>(speeds: &[Speed], of: impl Fn(&Speed) -> T) -> Vec<T> {
     let mut values = Vec::new();
     for value in speeds.iter().map(of) {
@@ -99,7 +99,7 @@ fn distinct<T: PartialEq>(speeds: &[Speed], of: impl Fn(&Speed) -> T) -> Vec<T> 
     values
 }
 
-/// Where its lines end, where their labels may begin, and between which heights.
+/// The labels of the lines, where they may begin, and the range of their heights.
 type Labelled<'a> = (Vec<Label<'a>>, i32, (i32, i32));
 
 fn panel<'a>(

@@ -1,4 +1,4 @@
-//! What all tables come to: a line for each figure that stands for a table, published beside
+//! An overview of all tables: a line for each headline figure of a table, published beside
 //! simulated.
 
 use plotters::element::Rectangle;
@@ -11,32 +11,32 @@ use super::{Area, DARK, GREY, LINE, MARGIN, PlotError, Size, letters, picture, t
 use crate::published::Class;
 use crate::reproduce::HeadlineRow;
 
-/// Width of the picture, of the names of its lines, and what stands above and below its panel, in
-/// pixels.
+/// Width of the picture, width of the names of its lines, and heights of the parts above and below
+/// its panel, in pixels.
 const WIDTH: u32 = 560;
 const NAMES: u32 = 236;
 const TOP: u32 = 62;
 const BELOW: u32 = 58;
-/// Height of a line, in pixels.
+/// The height of a line, in pixels.
 const ROW: u32 = 24;
 
 /// The figures of a document.
 #[derive(Debug)]
 pub struct Effects {
-    /// What the document is about.
+    /// The subject of the document.
     pub title: &'static str,
     /// Its figures.
     pub rows: Vec<HeadlineRow>,
 }
 
-/// What stands in a line.
+/// The contents of a line.
 enum Line<'a> {
     Title(&'a str),
     Row(&'a HeadlineRow),
 }
 
-/// Draws them, by document. The least and the greatest over the variations are a broad line behind
-/// the simulated figure. `None` if there are no figures.
+/// Draws the figures, by document. A broad line behind the simulated figure spans the minimum and
+/// the maximum over the variations. `None` if there are no figures.
 ///
 /// # Errors
 ///
@@ -70,7 +70,8 @@ pub fn overview(documents: &[Effects]) -> Result<Option<String>, PlotError> {
             let y = at(index, 1.0).1;
             match line {
                 Line::Title(title) => {
-                    // It may be longer than names are, and then would stand on the grid.
+                    // The title may be longer than the names, and would then be drawn over the
+                    // grid.
                     let end = MARGIN + text_width(title) * 5 / 4;
                     area.draw(&Rectangle::new([(MARGIN, y - 9), (end, y + 11)], WHITE.filled()))?;
                     area.draw_text(title, &letters(Size::Heading, DARK), (MARGIN, y + 2))?;
@@ -92,10 +93,10 @@ pub fn overview(documents: &[Effects]) -> Result<Option<String>, PlotError> {
     Ok(Some(svg))
 }
 
-/// The colour of what is simulated.
+/// The colour of simulated figures.
 const COLOR: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 
-/// What stands above the lines.
+/// The heading above the lines.
 const HEADING: &str = "How many times as fast is the new lock?";
 
 fn samples(area: &Area, y: i32) -> Result<(), PlotError> {
@@ -123,7 +124,7 @@ fn hint(row: &HeadlineRow) -> String {
     format!("{words}: published {published:.2} times, simulated {simulated:.2}{band}, {}", class.name())
 }
 
-/// For those who cannot see the picture.
+/// The text for readers who cannot see the picture.
 fn instead<'a>(rows: impl Iterator<Item = &'a HeadlineRow>) -> String {
     format!(
         "How many times as fast the new lock makes each workload, published and simulated. {}.",

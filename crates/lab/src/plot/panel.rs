@@ -1,4 +1,4 @@
-//! A frame with its axes, and how values lie on them.
+//! A frame with its axes, and the scales of the axes.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use plotters::style::TRANSPARENT;
 
 use super::{Area, DARK, GREY, PALE, PlotError, Size, letters};
 
-/// How values lie on an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
     Linear,
-    /// Each doubling takes the same room.
+    /// Logarithmic: each doubling takes the same space.
     Log,
 }
 
-/// An axis: its limits, its ticks and what stands beside them. In the units of the values.
+/// An axis: its limits, its ticks and their labels, in the units of the values.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     scale: Scale,
@@ -28,16 +28,17 @@ pub(super) struct Axis {
     label: fn(f64) -> String,
 }
 
-/// How many ticks a linear axis has, at most.
+/// The maximum number of ticks on a linear axis.
 const TICKS_MAX: f64 = 6.0;
 
 impl Axis {
-    /// From zero to beyond `high`, with round ticks.
+    /// An axis from zero to beyond `high`, with round ticks.
     pub(super) fn from_zero(high: f64) -> Self {
         Self::between(0.0, high)
     }
 
-    /// From zero, or beyond `low` where that is less, to beyond `high`, with round ticks.
+    /// An axis from zero, or from below `low` if that is negative, to beyond `high`, with round
+    /// ticks.
     pub(super) fn between(low: f64, high: f64) -> Self {
         let high = if high > low && high.is_finite() { high * 1.04 } else { 1.0 };
         let low = if low < 0.0 && low.is_finite() { low * 1.04 } else { 0.0 };
@@ -50,14 +51,14 @@ impl Axis {
         Self { scale: Scale::Linear, low, high, ticks, label: short }
     }
 
-    /// So many lines, the first of which is 0: without ticks.
+    /// An axis for `lines` lines, of which the first is 0, without ticks.
     pub(super) fn lines(lines: usize) -> Self {
         let high = lines as f64 - 0.5;
         Self { scale: Scale::Linear, low: -0.5, high, ticks: vec![], label: |_| String::new() }
     }
 
-    /// Numbers of threads, at equal distance where they double. Ticks are those numbers that leave
-    /// `room` for their labels, in doublings.
+    /// An axis for numbers of threads, with the same distance for each doubling. Ticks are the
+    /// numbers that leave `room` for their labels, in doublings.
     pub(super) fn threads(numbers: &[usize], room: f64) -> Self {
         let mut numbers: Vec<f64> = numbers.iter().map(|&number| number as f64).collect();
         numbers.sort_by(f64::total_cmp);
@@ -74,7 +75,7 @@ impl Axis {
         Self { scale: Scale::Log, low, high, ticks, label: |value| format!("{value}") }
     }
 
-    /// So many times as much as something, around all of these and 1.
+    /// An axis for multiples, which includes all figures and 1.
     pub(super) fn times(figures: impl Iterator<Item = f64> + Clone) -> Self {
         let low = figures.clone().fold(1.0, f64::min).max(0.1) / 1.08;
         let high = figures.fold(1.0, f64::max).min(100.0) * 1.08;
@@ -83,7 +84,7 @@ impl Axis {
         Self { scale: Scale::Log, low, high, ticks, label: |value| format!("{value}x") }
     }
 
-    /// Times in ns, in decades around all of these.
+    /// An axis for times in ns, with the decades that include all times.
     pub(super) fn decades_ns(times: impl Iterator<Item = f64> + Clone) -> Self {
         let low = times.clone().fold(f64::INFINITY, f64::min).clamp(1.0, 1e12);
         let high = times.fold(low, f64::max);
@@ -93,8 +94,8 @@ impl Axis {
         Self { scale: Scale::Log, low, high, ticks, label: time }
     }
 
-    /// Where on the axis a value lies: 0 at its beginning, 1 at its end. What has no place on it,
-    /// as zero where there are decades, lies at its beginning.
+    /// The position of a value on the axis: 0 at its beginning, 1 at its end. A value below the
+    /// axis, such as zero on a logarithmic axis, is at the beginning.
     fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -127,17 +128,17 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// A number that leaves room for its neighbours: thousands where there are many.
+/// A short form of a number. Large numbers are in thousands.
 fn short(value: f64) -> String {
     if value.abs() >= 10_000.0 { format!("{}k", round(value / 1000.0)) } else { format!("{}", round(value)) }
 }
 
-/// Without what binary fractions leave behind.
+/// Removes the rounding errors of binary fractions.
 fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// A time in the unit that makes its number short.
+/// A time in a unit that makes its number short.
 fn time(ns: f64) -> String {
     let (unit_ns, unit) = [(1e9, "s"), (1e6, "ms"), (1e3, "us")]
         .into_iter()
@@ -146,35 +147,35 @@ fn time(ns: f64) -> String {
     format!("{} {unit}", round(ns / unit_ns))
 }
 
-/// What stands around a panel.
+/// The parts around a panel.
 pub(super) struct Frame<'a> {
-    /// Above it.
+    /// The heading above the panel.
     pub(super) heading: &'a str,
-    /// Below its x axis, or nothing.
+    /// The name of the x axis, or empty.
     pub(super) x_name: &'a str,
-    /// Beside its y axis, or nothing.
+    /// The name of the y axis, or empty.
     pub(super) y_name: &'a str,
-    /// Room to its right, in pixels.
+    /// Space to the right of the panel, in pixels.
     pub(super) right: i32,
 }
 
-/// Room for a panel's heading, in pixels.
+/// Space for a panel's heading, in pixels.
 const HEADING: i32 = 26;
-/// Room for the labels of its x axis, and for the axis' name.
+/// Space for the labels of the x axis, and for the name of the axis.
 const X_LABELS: i32 = 24;
 const X_NAME: i32 = 18;
-/// Room for the labels of its y axis, and for the axis' name.
+/// Space for the labels of the y axis, and for the name of the axis.
 const Y_LABELS: i32 = 50;
 const Y_NAME: i32 = 22;
 
-/// Room to the left of a name that stands upright: half its letters' height lies there.
+/// Space to the left of a vertical name, for half of its letters' height.
 const EDGE: i32 = 8;
 
 /// A frame that has been drawn.
 pub(super) struct Panel<'a>(ChartContext<'a, SVGBackend<'a>, Cartesian2d<Axis, Axis>>);
 
 impl<'a> Panel<'a> {
-    /// Draws the frame that fills this area.
+    /// Draws a frame that fills this area.
     pub(super) fn draw(area: &Area<'a>, frame: &Frame, x: Axis, y: Axis) -> Result<Self, PlotError> {
         let room = |room: i32, extra: i32, name: &str| room + if name.is_empty() { 0 } else { extra };
         let (left, below) = (room(Y_LABELS, Y_NAME, frame.y_name), room(X_LABELS, X_NAME, frame.x_name));
@@ -199,18 +200,18 @@ impl<'a> Panel<'a> {
         Ok(Self(chart))
     }
 
-    /// Where values lie, in pixels of the whole picture.
+    /// The position of values, in pixels of the whole picture.
     pub(super) fn pixel(&self, x: f64, y: f64) -> (i32, i32) {
         self.0.backend_coord(&(x, y))
     }
 
-    /// Left and right end, in pixels of the whole picture.
+    /// The left and the right end, in pixels of the whole picture.
     pub(super) fn across(&self) -> (i32, i32) {
         let ends = self.0.plotting_area().get_x_axis_pixel_range();
         (ends.start, ends.end)
     }
 
-    /// Upper and lower end, in pixels of the whole picture.
+    /// The upper and the lower end, in pixels of the whole picture.
     pub(super) fn down(&self) -> (i32, i32) {
         let ends = self.0.plotting_area().get_y_axis_pixel_range();
         (ends.start.min(ends.end), ends.start.max(ends.end))

@@ -1,4 +1,4 @@
-//! A published table beside the same table simulated.
+//! A published table beside its simulation.
 
 use nearlock_sim::spec::MachineSpec;
 use plotters::style::{Color, RGBColor};
@@ -12,16 +12,16 @@ use super::{
 use crate::published::{Class, Table};
 use crate::reproduce::{Cell, figure, mean_error};
 
-/// Width of a variant's panel, height of all, and the room that the y axis' name takes, in pixels.
+/// Width of a variant's panel, height of all panels, and width of the y axis' name, in pixels.
 const PANEL_WIDTH: u32 = 292;
 const PANEL_HEIGHT: u32 = 340;
 const Y_NAME_WIDTH: u32 = 22;
-/// Doublings between two labels of the axis of threads.
+/// The minimum distance of two labels on the axis of threads, in doublings.
 const TICK_ROOM: f64 = 0.6;
 
-/// Draws a panel for each variant: the published figures with their standard deviation, and the
-/// simulated ones, by class; the band over the sensitive parameters is shaded if there is one.
-/// `notes` stand beneath the title. `None` if there are no cells.
+/// Draws a panel for each variant, with the published figures and their standard deviation, and the
+/// simulated figures by class. If there is a band over the sensitive parameters, it is shaded.
+/// `notes` are shown beneath the title. `None` if there are no cells.
 ///
 /// # Errors
 ///
@@ -67,12 +67,13 @@ pub fn reproduced(
     Ok(Some(svg))
 }
 
-/// The same panels as a picture each, without title and legend: a page that stands for them puts as
-/// many beside each other as it has room for. None where a variant is what it is by definition.
+/// The same panels as one picture each, without title and legend. A page that explains them can
+/// place as many of them side by side as it has room for. There is no picture for a variant whose
+/// figures are fixed by definition.
 ///
 /// # Errors
 ///
-/// If one cannot be laid out.
+/// If a picture cannot be laid out.
 pub fn panels(table: &Table, cells: &[Cell]) -> Result<Vec<String>, PlotError> {
     let by_threads = cells.first().is_some_and(|cell| cell.row.threads().is_some());
     let shown = (0..table.variants.len()).filter(|&index| {
@@ -96,13 +97,13 @@ pub fn panels(table: &Table, cells: &[Cell]) -> Result<Vec<String>, PlotError> {
     shown.map(draw).collect()
 }
 
-/// Where marks and hints go.
+/// The picture and the hints to draw to.
 pub(super) struct On<'a, 'b> {
     pub(super) whole: &'a Area<'b>,
     pub(super) hints: &'a Hints,
 }
 
-/// What a cell is, in words.
+/// A description of a cell.
 pub(super) fn hint(cell: &Cell) -> String {
     let published = cell.published.map_or_else(|| "not in the document".to_owned(), figure);
     let band = cell.low.zip(cell.high).map(|(low, high)| format!(" ({} to {})", figure(low), figure(high)));
@@ -117,7 +118,7 @@ pub(super) fn hint(cell: &Cell) -> String {
     )
 }
 
-/// For those who cannot see the picture.
+/// The text for readers who cannot see the picture.
 fn instead(table: &Table, cells: &[Cell]) -> String {
     let ends = cells.first().into_iter().chain(cells.last()).map(hint);
     let error = mean_error(cells, |_| true).map(|error| {
@@ -132,7 +133,7 @@ fn instead(table: &Table, cells: &[Cell]) -> String {
     )
 }
 
-/// How the marker of a simulated cell looks.
+/// The marker of a simulated cell.
 pub(super) fn look(class: Class) -> (Shape, Inside) {
     match class {
         Class::Fitted => (Shape::Square, Inside::Filled),
@@ -141,7 +142,7 @@ pub(super) fn look(class: Class) -> (Shape, Inside) {
     }
 }
 
-/// What the legend explains.
+/// The samples that the legend explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sample {
     Published,
@@ -150,8 +151,8 @@ enum Sample {
     First,
 }
 
-/// The samples of what occurs, with their names. `first` is the variant that the others are
-/// compared with.
+/// The samples that occur, with their names. `first` is the variant with which the others are
+/// compared.
 fn legend(cells: &[Cell], first: &str) -> Vec<(Sample, String)> {
     let deviation = cells.iter().any(|cell| cell.published_sd.is_some());
     let published = if deviation { "published, with its standard deviation" } else { "published" };
@@ -168,7 +169,7 @@ fn legend(cells: &[Cell], first: &str) -> Vec<(Sample, String)> {
     samples
 }
 
-/// Room for a sample, and between two of them, in pixels.
+/// Space for a sample, and between two samples, in pixels.
 const SAMPLE: i32 = 30;
 const BETWEEN: i32 = 18;
 
@@ -201,7 +202,7 @@ fn draw_legend(area: &Area, samples: &[(Sample, String)], top: i32) -> Result<()
     Ok(())
 }
 
-/// Draws a published figure, with a bar where its deviation is known.
+/// Draws a published figure, with a bar if its deviation is known.
 pub(super) fn published(area: &Area, at: (i32, i32), deviation: Option<(i32, i32)>) -> Result<(), PlotError> {
     if let Some(ends) = deviation {
         marks::bar(area, at.0, ends, DARK)?;
@@ -209,7 +210,7 @@ pub(super) fn published(area: &Area, at: (i32, i32), deviation: Option<(i32, i32
     marks::dot(area, at, DARK)
 }
 
-/// The line of the first variant, in the others' panels.
+/// The colour of the first variant's line in the panels of the others.
 const FIRST: RGBColor = RGBColor(0x77, 0x77, 0x77);
 
 /// Draws the panel of a variant.
@@ -263,7 +264,7 @@ mod tests {
     use crate::names;
     use crate::reproduce::RowKey;
 
-    /// Cells of each variant, with bands or without.
+    /// Cells of each variant, with or without bands.
     fn cells(table: &'static Table, band: Option<f64>) -> Vec<Cell> {
         let cell = |variant, threads: usize| Cell {
             table: table.name,
@@ -348,7 +349,7 @@ mod tests {
         let shaded = |picture: &str| picture.matches("<polygon").count();
         let (without, with) = (draw(None), draw(Some(1.0)));
         assert!(with.contains("sensitive parameters varied"));
-        // One for each variant, and the sample of the legend.
+        // One band for each variant, and one for the sample in the legend.
         assert_eq!(shaded(&with) - shaded(&without), 3 + 1);
     }
 }

@@ -11,25 +11,25 @@ use super::{Area, Head, MARGIN, PlotError, machine_line, picture, text_width};
 use crate::reproduce::mean;
 use crate::simulate::Simulated;
 
-/// A lock's figures.
+/// The figures of a lock.
 struct Series<'a> {
     lock: &'a str,
-    /// By number of threads, a row per seed.
+    /// The rows by number of threads, one per seed.
     rows: BTreeMap<usize, Vec<&'a Simulated>>,
 }
 
-/// What a panel shows.
+/// The contents of a panel.
 struct Shown {
     heading: &'static str,
     y_name: &'static str,
     x_name: &'static str,
     figure: fn(&Simulated) -> f64,
-    /// Whether they are times that differ by orders of magnitude.
+    /// Whether the figures are times that differ by orders of magnitude.
     decades: bool,
     height: u32,
 }
 
-/// From above.
+/// The panels from top to bottom.
 const PANELS: [Shown; 3] = [
     Shown {
         heading: "Throughput of all threads together",
@@ -57,17 +57,17 @@ const PANELS: [Shown; 3] = [
     },
 ];
 
-/// Doublings between two labels of the axis of threads.
+/// The minimum distance of two labels on the axis of threads, in doublings.
 const TICK_ROOM: f64 = 0.3;
-/// Room between the frame and the labels of the locks, and for their markers, in pixels.
+/// Space between the frame and the labels of the locks, and for their markers, in pixels.
 const LABEL_LEFT: i32 = 26;
 const LABEL_MARK: i32 = 20;
 
 const WIDTH: u32 = 900;
 
 /// Draws throughput, 99th percentile of the wait and longest wait of each lock against the number
-/// of threads: the mean over seeds, with their range shaded. `notes` stand beneath the title.
-/// `None` if there are no rows.
+/// of threads. It shows the mean over seeds, with their range shaded. `notes` are shown beneath the
+/// title. `None` if there are no rows.
 ///
 /// # Errors
 ///
@@ -116,7 +116,7 @@ fn series(rows: &[Simulated]) -> Vec<Series<'_>> {
     all
 }
 
-/// Draws one of the panels.
+/// Draws one panel.
 fn panel(whole: &Area, part: &Area<'_>, shown: &Shown, all: &[Series]) -> Result<(), PlotError> {
     let rows = || all.iter().flat_map(|series| series.rows.values()).flatten();
     let threads: Vec<usize> = rows().map(|row| row.threads).collect();

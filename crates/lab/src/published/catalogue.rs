@@ -1,7 +1,6 @@
-//! All tables: which lock stands for which column, how a row becomes simulations, and the class of
-//! each cell.
+//! All tables: the lock for each column, the simulations for each row, and the class of each cell.
 
-/// The file of this name in `published/`.
+/// The file with this name in `published/`.
 macro_rules! published {
     ($name:literal) => {{
         use crate::published::File;
@@ -25,14 +24,15 @@ const LOCKTORTURE_CHOICES: &str = "simulation.placement and simulation.start, ma
     machine.queued-grab-fraction, that an atomic may lose its line while it works, machine.same-socket-scale, and \
     how locktorture.section-ns and think-ns divide their sum (8, 36 and 142 threads)";
 
-/// The kernel without the series, with it but for its last patch, and with all of it.
+/// The kernel without the patch series, with the series except its last patch, and with the whole
+/// series.
 const STOCK_AND_CNA: &[Variant] = &[
     Variant { name: "stock", lock: "qspinlock", column: "stock" },
     Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
     Variant { name: "cna", lock: "cna-v13", column: "cna" },
 ];
 
-/// The first CPUs, near each other.
+/// The first CPUs, which are near each other.
 const NEAR: Assignment = Assignment { setting: "simulation.placement", value: Value::Word("near") };
 
 static LOCKTORTURE: Table = Table {
@@ -102,5 +102,5 @@ pub static TABLES: &[&Table] = &[
     &freebsd::MAKE,
 ];
 
-/// A row asks for nothing more.
+/// A row needs nothing in addition.
 fn as_it_is(_row: &RowKey, _setup: &mut Setup) {}

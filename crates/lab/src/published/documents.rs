@@ -1,47 +1,47 @@
-//! The documents that the tables are from, and what each table is there to show.
+//! The documents of the tables, and the claim that each table supports.
 
 use super::{RowKey, Table};
 
 /// A publication, with its tables.
 #[derive(Debug)]
 pub struct Document {
-    /// What it is about.
+    /// The subject of the document.
     pub title: &'static str,
-    /// Who published it, where and when.
+    /// The authors, the place and the date.
     pub source: &'static str,
-    /// What it does, in a sentence or two.
+    /// The idea, in a sentence or two.
     pub idea: &'static str,
-    /// What it shows that is not among its tables here, and why.
+    /// Results of the document that have no table here, and the reason.
     pub missing: Option<&'static str>,
-    /// Its tables.
+    /// The tables of the document.
     pub tables: &'static [Claim],
 }
 
-/// What a table is there to show.
+/// The claim that a table supports.
 #[derive(Debug)]
 pub struct Claim {
-    /// Name of the table.
+    /// The name of the table.
     pub table: &'static str,
-    /// What the document claims with it.
+    /// The claim of the document.
     pub claim: &'static str,
-    /// The figures that stand for the whole table.
+    /// The headline figures of the table.
     pub headlines: &'static [Headline],
 }
 
-/// One figure of a table that stands for it: how many times as much a variant does as what it is
-/// compared with.
+/// A headline figure of a table: the performance of a variant relative to the base of its
+/// comparison.
 #[derive(Debug)]
 pub struct Headline {
-    /// Where, in few words.
+    /// The case, in a few words.
     pub words: &'static str,
-    /// Name of the variant.
+    /// The name of the variant.
     pub variant: &'static str,
     /// Values that name the row.
     row: &'static [(&'static str, &'static str)],
 }
 
 impl Table {
-    /// The document that it is from.
+    /// The document of this table.
     pub fn document(&self) -> &'static Document {
         let has = |document: &&Document| document.tables.iter().any(|claim| claim.table == self.name);
         DOCUMENTS.iter().find(has).expect("a test has looked for each table")
@@ -56,7 +56,7 @@ impl Claim {
 }
 
 impl Headline {
-    /// Whether this row is the headline's.
+    /// Whether this row is the headline's row.
     pub fn is_of(&self, row: &RowKey) -> bool {
         self.row.iter().all(|(key, value)| row.is(key, value))
     }

@@ -1,27 +1,27 @@
-//! Whether a difference counts.
+//! Whether a difference is significant.
 
 use super::Published;
 
-/// Runs that stand behind a published mean with its standard deviation.
+/// The number of runs behind a published mean with standard deviation.
 const RUNS: f64 = 25.0;
 
-/// A relative difference that may be chance where no deviations are published. What AIM7's tables
-/// say of themselves.
+/// A relative difference that may be chance, if no deviations are published. The publications with
+/// AIM7's tables state this limit.
 const INSIGNIFICANT: f64 = 0.05;
 
-/// What a variant does, compared with what it is compared with.
+/// The effect of a variant, compared with its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// More, by so much that it counts.
+    /// A significant gain.
     Gain,
-    /// No difference that counts.
+    /// No significant difference.
     None,
-    /// Less.
+    /// A significant loss.
     Loss,
 }
 
 impl Effect {
-    /// Of a ratio, if a relative difference up to `insignificant` does not count.
+    /// The effect for a ratio, if relative differences up to `insignificant` do not count.
     pub fn of(ratio: f64, insignificant: f64) -> Self {
         if ratio > 1.0 + insignificant {
             Effect::Gain
@@ -42,8 +42,8 @@ impl Effect {
     }
 }
 
-/// The greatest relative difference of two published figures that does not count: two standard
-/// errors of their ratio where both have a standard deviation, and else 5 %.
+/// The largest insignificant relative difference of two published figures. It is two standard
+/// errors of their ratio if both have a standard deviation, otherwise 5 %.
 pub fn insignificant(of: Published, to: Published) -> f64 {
     let error = |value: Published| value.sd.map(|sd| sd / RUNS.sqrt() / value.mean);
     error(of).zip(error(to)).map_or(INSIGNIFICANT, |(of, to)| 2.0 * of.hypot(to))

@@ -1,4 +1,4 @@
-//! What names a row of a table: one key or several, each with a value.
+//! The name of a row: one or several keys, each with a value.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Serialize, Serializer};
 /// The key of rows that are numbers of threads.
 pub const THREADS: &str = "threads";
 
-/// One value of a row's name. In JSON a number or a string.
+/// A value in the name of a row. In JSON it is a number or a string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyValue {
-    /// A count: of threads, of nodes.
+    /// A count, for example of threads or NUMA nodes.
     Number(usize),
-    /// Counts from the one to the other: `1100-2000`.
+    /// A range of counts: `1100-2000`.
     Range(usize, usize),
     /// A word.
     Text(String),
@@ -38,7 +38,7 @@ impl Serialize for KeyValue {
 }
 
 impl KeyValue {
-    /// A count or a range of counts if it can be read as one, else a word.
+    /// Reads a count or a range of counts if possible, otherwise a word.
     pub(super) fn of(text: &str) -> Self {
         let range = || {
             let (from, to) = text.split_once('-')?;
@@ -49,22 +49,23 @@ impl KeyValue {
     }
 }
 
-/// Names a row. In JSON an object: `{"threads":142}`, or `{"users":"1100-2000","nodes":8}`.
+/// The name of a row. In JSON it is an object: `{"threads":142}`, or
+/// `{"users":"1100-2000","nodes":8}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowKey(Vec<(&'static str, KeyValue)>);
 
 impl RowKey {
-    /// Of these keys, in their order.
+    /// A name with these keys, in this order.
     pub fn new(keys: Vec<(&'static str, KeyValue)>) -> Self {
         Self(keys)
     }
 
-    /// Of a row that is a number of threads.
+    /// The name of a row that is a number of threads.
     pub fn of_threads(threads: usize) -> Self {
         Self(vec![(THREADS, KeyValue::Number(threads))])
     }
 
-    /// The number of threads, where that is what the row is.
+    /// The number of threads, if the row is one.
     pub fn threads(&self) -> Option<usize> {
         match self.get(THREADS) {
             Some(KeyValue::Number(threads)) => Some(*threads),
@@ -77,7 +78,7 @@ impl RowKey {
         self.0.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// The count that this key has, or 0.
+    /// The count of this key, or 0.
     pub fn number(&self, key: &str) -> usize {
         match self.get(key) {
             Some(KeyValue::Number(number)) => *number,
@@ -85,7 +86,7 @@ impl RowKey {
         }
     }
 
-    /// The word that this key has, or none.
+    /// The word of this key, or an empty string.
     pub fn word(&self, key: &str) -> &str {
         match self.get(key) {
             Some(KeyValue::Text(word)) => word,
@@ -93,23 +94,23 @@ impl RowKey {
         }
     }
 
-    /// Whether this key has this value, as it is written.
+    /// Whether this key has this value, as text.
     pub fn is(&self, key: &str, value: &str) -> bool {
         self.get(key).is_some_and(|found| found.to_string() == value)
     }
 
-    /// Keys and values, in the order of the table.
+    /// The keys and values, in the order of the table.
     pub fn parts(&self) -> &[(&'static str, KeyValue)] {
         &self.0
     }
 
-    /// The values alone: `142`, `1100-2000/8/on`.
+    /// The values only: `142`, `1100-2000/8/on`.
     pub fn label(&self) -> String {
         let values: Vec<_> = self.0.iter().map(|(_, value)| value.to_string()).collect();
         values.join("/")
     }
 
-    /// Keys and values as one word for each key: `threads=142`, `users=1100-2000 nodes=8`.
+    /// The keys and values, one word for each key: `threads=142`, `users=1100-2000 nodes=8`.
     pub fn key_values(&self) -> String {
         let parts: Vec<_> = self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
         parts.join(" ")
@@ -133,21 +134,21 @@ impl Serialize for RowKey {
     }
 }
 
-/// Some rows of a table.
+/// A selection of rows of a table.
 #[derive(Clone, Copy, Debug)]
 pub enum Rows {
-    /// Those of these numbers of threads.
+    /// The rows with these numbers of threads.
     Threads(&'static [usize]),
-    /// Those that have all the values of one of these lists, as they are written. An empty list is
-    /// every row.
+    /// The rows that have all values of at least one of these lists, as texts. An empty list
+    /// selects every row.
     With(&'static [&'static [(&'static str, &'static str)]]),
 }
 
 impl Rows {
-    /// Every row of a table.
+    /// All rows of a table.
     pub const ALL: Rows = Rows::With(&[&[]]);
 
-    /// Whether this row is one of them.
+    /// Whether the selection contains this row.
     pub fn contain(self, row: &RowKey) -> bool {
         match self {
             Rows::Threads(threads) => row.threads().is_some_and(|n| threads.contains(&n)),
@@ -155,7 +156,7 @@ impl Rows {
         }
     }
 
-    /// How many rows it names at least: each number, and each list, must name one.
+    /// Whether each number, or each list, selects at least one of these rows.
     #[cfg(test)]
     pub(super) fn all_name_one_of(self, rows: &[RowKey]) -> bool {
         match self {

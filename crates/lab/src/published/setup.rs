@@ -1,35 +1,34 @@
-//! Which simulations a cell stands for.
+//! The simulations for a cell.
 
 use crate::settings::Assignment;
 
-/// A figure that a row needs: that of a variant, or that of what all variants are compared with.
+/// A figure that a row needs: that of a variant, or that of the common base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Column {
-    /// The variant of this index.
+    /// The variant with this index.
     Variant(usize),
-    /// What [`Scale::PercentOver`](super::Scale::PercentOver) compares with.
+    /// The base of [`Scale::PercentOver`](super::Scale::PercentOver).
     Base,
 }
 
-/// The simulations whose mean is one figure: for each of several numbers of threads, each with some
-/// seeds.
+/// The simulations whose mean is a figure: for each of several numbers of threads, some seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// Name of the machine.
+    /// The name of the machine.
     pub machine: &'static str,
-    /// Name of the workload.
+    /// The name of the workload.
     pub workload: &'static str,
-    /// Name of the lock.
+    /// The name of the lock.
     pub lock: &'static str,
-    /// What differs from the defaults.
+    /// Settings that differ from the defaults.
     pub settings: Vec<Assignment>,
     /// The numbers of threads.
     pub threads: Vec<usize>,
 }
 
 impl Setup {
-    /// Two of the numbers of threads, with the same mean if they are evenly spaced, or all if there
-    /// are no more.
+    /// At most two of the numbers of threads. If the numbers are evenly spaced, the two have the
+    /// same mean as all.
     pub fn few_threads(&self) -> Vec<usize> {
         let n = self.threads.len();
         if n <= 2 {
@@ -38,7 +37,7 @@ impl Setup {
         vec![self.threads[n / 4], self.threads[n - 1 - n / 4]]
     }
 
-    /// The middle one of the numbers of threads.
+    /// The middle number of threads.
     pub fn one_number(&self) -> Vec<usize> {
         self.threads.get(self.threads.len() / 2).copied().into_iter().collect()
     }

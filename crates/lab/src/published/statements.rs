@@ -1,14 +1,15 @@
-//! What publications say of their tables: sentences, each with what it asks of the figures.
+//! Statements of the publications about their tables. Each is a sentence with a condition on the
+//! figures.
 //!
-//! A difference counts as an effect where it exceeds two standard errors: where deviations over 25
-//! runs are published that is up to 2 %, and elsewhere 5 %. What is said to be alike, or not to
-//! fall, may differ by a little more than that.
+//! A difference counts as an effect if it exceeds two standard errors. This is up to 2 % if
+//! deviations over 25 runs are published, otherwise 5 %. Figures that are said to be alike, or not
+//! to fall, may differ by a little more.
 
 use std::fmt;
 
 use super::{RowKey, Rows, Table};
 
-/// What a publication says of its figures.
+/// A statement of a publication about its figures.
 #[derive(Debug)]
 pub struct Statement {
     /// The sentence.
@@ -17,18 +18,18 @@ pub struct Statement {
     expected: Expected,
 }
 
-/// Which cells are compared with which.
+/// The cells that are compared.
 #[derive(Debug)]
 enum Compared {
-    /// Each of these variants with this one, in each of these rows.
+    /// Each of these variants is compared with `to`, in each of these rows.
     Variants { of: &'static [&'static str], to: &'static str, rows: Rows },
-    /// Each of these variants, at one number of threads with itself at another.
+    /// Each of these variants is compared with itself at another number of threads.
     Threads { variants: &'static [&'static str], of: usize, to: usize },
-    /// Each of these variants with what its figures are per cent more than, in each of these rows.
+    /// Each of these variants is compared with the base of its figures, in each of these rows.
     Base { of: &'static [&'static str], rows: Rows },
 }
 
-/// What is expected of the one cell divided by the other. 0.02 is 2 %.
+/// The condition on the ratio of the two cells. 0.02 is 2 %.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     /// Greater than 1 by more than this.
@@ -37,9 +38,9 @@ enum Expected {
     Below(f64),
     /// Not less than 1 by more than this.
     NotBelow(f64),
-    /// Within so much of 1.
+    /// Within this much of 1.
     Alike(f64),
-    /// Greater than 1 by the one to the other.
+    /// Greater than 1 by an amount in this range.
     Between(f64, f64),
 }
 
@@ -69,7 +70,7 @@ impl Expected {
     }
 }
 
-/// The sentence, and how much counts.
+/// The sentence and its margin.
 impl fmt::Display for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.text, self.expected)
@@ -80,8 +81,8 @@ impl fmt::Display for Statement {
 type Place = (&'static str, RowKey);
 
 impl Statement {
-    /// Whether it is true of these figures, given by variant and row of the table; `None` if one
-    /// that it is about is missing.
+    /// Whether the statement is true of these figures. `figure` gives a figure by variant and row
+    /// of the table. The result is `None` if a figure of the statement is missing.
     pub fn holds(&self, table: &Table, figure: impl Fn(&str, &RowKey) -> Option<f64>) -> Option<bool> {
         let figure = |(variant, row): Place| figure(variant, &row);
         self.pairs(table).into_iter().try_fold(true, |holds, (of, to)| {
@@ -90,8 +91,8 @@ impl Statement {
         })
     }
 
-    /// The cells that it compares; the second is missing where it is what figures are per cent more
-    /// than.
+    /// The pairs of cells that the statement compares. The second is `None` if it is the base of
+    /// the figures.
     fn pairs(&self, table: &Table) -> Vec<(Place, Option<Place>)> {
         let keys = |rows: Rows| -> Vec<RowKey> {
             table.rows().iter().map(|row| &row.key).filter(|key| rows.contain(key)).cloned().collect()
@@ -116,7 +117,7 @@ const BOTH: &[&str] = &["cna-wo-sro", "cna"];
 const FROM_32: Rows = Rows::Threads(&[32, 36, 72, 108, 142]);
 const FROM_8: Rows = Rows::Threads(&[8, 16, 32, 36, 72, 108, 142]);
 
-/// Of the locktorture table.
+/// Statements about the locktorture table.
 pub(super) const LOCKTORTURE: &[Statement] = &[
     Statement {
         text: "CNA and stock are alike at 1 and 2 threads",
@@ -150,7 +151,7 @@ pub(super) const LOCKTORTURE: &[Statement] = &[
     },
 ];
 
-/// Of context1.
+/// Statements about context1.
 pub(super) const CONTEXT1: &[Statement] = &[
     Statement {
         text: "without shuffle reduction CNA loses against stock",
@@ -172,8 +173,8 @@ const AHEAD_FROM_32: Statement = Statement {
     expected: Expected::Above(0.4),
 };
 
-/// Of open1 and lock2. At 8 threads what CNA lacks there is within two standard errors, or hardly
-/// beyond.
+/// Statements about open1 and lock2. At 8 threads, the deficit of CNA is within two standard errors
+/// or hardly larger.
 pub(super) const CALLS: &[Statement] = &[
     Statement {
         text: "CNA and stock are alike at 1 to 8 threads",
@@ -203,8 +204,8 @@ pub(super) const CALLS: &[Statement] = &[
     },
 ];
 
-/// Of readrandom. At 4, 8 and 16 threads the published deviations are 12 to 20 % of the figures,
-/// and nothing is held against them.
+/// Statements about readrandom. At 4, 8 and 16 threads the published deviations are 12 to 20 % of
+/// the figures, and no statement uses these figures.
 pub(super) const READRANDOM: &[Statement] = &[
     Statement {
         text: "CNA and stock are alike at 1 and 2 threads",
@@ -236,7 +237,7 @@ const MANY_USERS_AT_1_AND_2: Rows = Rows::With(&[
     &[("users", "200-1000"), ("nodes", "2")],
 ]);
 
-/// Of AIM7's high_systime with the counter mutex.
+/// Statements about AIM7's high_systime with the counter mutex.
 pub(super) const MUTEX_HIGH_SYSTIME: &[Statement] = &[
     Statement {
         text: "at 8 nodes the patch is a gain",
@@ -266,7 +267,7 @@ pub(super) const MUTEX_HIGH_SYSTIME: &[Statement] = &[
     },
 ];
 
-/// Of what a profiler showed of it.
+/// Statements about its profile.
 pub(super) const MUTEX_SLOWPATH_SHARE: &[Statement] = &[Statement {
     text: "the patch cuts the time in the slow path at 4 and 8 nodes",
     compared: Compared::Variants {
@@ -286,7 +287,7 @@ const MIXES: Rows = Rows::With(&[
     &[("workload", "aim7-short")],
 ]);
 
-/// Of the series of the rwsem.
+/// Statements about the rwsem series.
 pub(super) const RWSEM_SERIES: &[Statement] = &[
     Statement {
         text: "shared and high_systime lose when the mutex becomes an rwsem without the series",
@@ -303,7 +304,7 @@ pub(super) const RWSEM_SERIES: &[Statement] = &[
     },
 ];
 
-/// Of its last patch.
+/// Statements about the last patch of the series.
 pub(super) const RWSEM_SINGLE_WAKER: &[Statement] = &[
     Statement {
         text: "the single waker alone makes high_systime faster",
@@ -321,7 +322,7 @@ pub(super) const RWSEM_SINGLE_WAKER: &[Statement] = &[
     },
 ];
 
-/// Of its fifth version.
+/// Statements about the fifth version of the series.
 pub(super) const RWSEM_SPIN_FIRST: &[Statement] = &[Statement {
     text: "spinning before the queue makes AIM7 faster",
     compared: Compared::Base { of: &["spin-first"], rows: MIXES },
@@ -330,7 +331,7 @@ pub(super) const RWSEM_SPIN_FIRST: &[Statement] = &[Statement {
 
 pub(super) const OF_MTX: Rows = Rows::With(&[&[("lock", "mtx")]]);
 
-/// Of find over tmpfs.
+/// Statements about find over tmpfs.
 pub(super) const FREEBSD_FIND: &[Statement] = &[
     Statement {
         text: "find gains when waiters read first",
@@ -344,7 +345,7 @@ pub(super) const FREEBSD_FIND: &[Statement] = &[
     },
 ];
 
-/// Of a kernel's build.
+/// Statements about the build of a kernel.
 pub(super) const FREEBSD_MAKE: &[Statement] = &[Statement {
     text: "the build is faster with all pre-reads",
     compared: Compared::Variants { of: &["hard+fast"], to: "without", rows: OF_MTX },
@@ -356,13 +357,13 @@ mod tests {
     use super::*;
     use crate::published::{Published, Scale, TABLES, insignificant};
 
-    /// What was published there, if it was.
+    /// The published figure of this cell, if there is one.
     fn value(table: &Table, (variant, key): &Place) -> Option<Published> {
         let column = table.variants.iter().position(|v| v.name == *variant).expect("a variant");
         table.rows().iter().find(|row| row.key == *key).expect("a row").values[column]
     }
 
-    /// Published figures that it compares.
+    /// The pairs of published figures that the statement compares.
     fn values(table: &Table, statement: &Statement) -> Vec<(Published, Published)> {
         let pairs = statement.pairs(table);
         assert!(!pairs.is_empty(), "{statement}");
@@ -395,7 +396,7 @@ mod tests {
                 | Expected::Below(margin)
                 | Expected::NotBelow(margin)
                 | Expected::Alike(margin)
-                // A range that is published says itself how much counts.
+                // A published range itself states the margin.
                 | Expected::Between(_, margin)) = statement.expected;
                 for (of, to) in values(table, statement) {
                     assert!(margin >= insignificant(of, to), "{statement}: {}", insignificant(of, to));
@@ -404,7 +405,7 @@ mod tests {
         }
     }
 
-    /// Whether the statement holds if figures are changed.
+    /// Whether the statement holds if the figures are changed.
     fn with(table: &Table, statement: &Statement, change: impl Fn(&Place) -> f64) -> bool {
         let figure = |variant: &str, key: &RowKey| {
             let variant = table.variants.iter().find(|v| v.name == variant)?;
@@ -417,8 +418,8 @@ mod tests {
     fn each_can_fail() {
         for &table in TABLES {
             for statement in table.statements {
-                // What was not published is taken to be as what it is compared with, or in the middle of the
-                // range that is.
+                // A figure that is not published is taken to equal its base, or to be in the middle
+                // of a published range.
                 let pairs = statement.pairs(table);
                 let middle = |place: &Place| match statement.expected {
                     Expected::Between(low, high) => 50.0 * (low + high),

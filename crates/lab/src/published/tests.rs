@@ -118,7 +118,7 @@ fn nothing_of_make_is_predicted() {
 
 static CHANGES: File = File::new("case,sockets,one,two,two_sd\na,2,-8,16.3,0.5\nb,4,,-50,\n");
 
-/// A table whose rows have two keys and whose figures are compared with a lock that has no column.
+/// A table whose rows have two keys, and whose figures are compared with a lock that has no column.
 pub(crate) static OF_CHANGES: Table = Table {
     name: "changes",
     source: "",

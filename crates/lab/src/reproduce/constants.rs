@@ -1,5 +1,5 @@
-//! The constants that all tables are simulated with, as a digest: a page that was made with others
-//! is out of date.
+//! A digest of the constants of all tables. A page that was made with other constants is out of
+//! date.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use super::{Effort, ReproduceError, Reproduction, Vary};
 use crate::cache;
 use crate::published::{Column, TABLES, Table};
 
-/// A digest of what is simulated for the published tables, with which constants, and which of their
-/// cells are fitted or seen. The sources of locks and simulator are not in it: they change far more
+/// A digest of the simulations for the published tables, with their constants and with the classes
+/// of the cells. It does not include the sources of locks and simulator, which change far more
 /// often than a figure does.
 ///
 /// # Errors
@@ -46,11 +46,11 @@ mod tests {
     #[test]
     fn the_evidence_is_that_of_the_present_constants() {
         let constants = constants().expect("all tables can be simulated");
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence.md");
-        let text = std::fs::read_to_string(page).expect("docs/evidence.md");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/laboratory/evidence.md");
+        let text = std::fs::read_to_string(page).expect("docs/laboratory/evidence.md");
         assert!(
             text.contains(&constants),
-            "docs/evidence.md was made with other constants than {constants}: \
+            "docs/laboratory/evidence.md was made with other constants than {constants}: \
              nearlock reproduce --band --out DIR && cp DIR/evidence.md DIR/evidence.svg docs/"
         );
     }

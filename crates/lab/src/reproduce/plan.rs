@@ -13,18 +13,18 @@ use crate::settings::{Assignment, Configuration, Group, SettingError, Value};
 use crate::simulate::{Facts, Failure, Simulation};
 use crate::sweep;
 
-/// What is to be simulated, and for which cell.
+/// The simulations, and the cell of each.
 pub(super) struct Planned {
-    /// The changes, each alone.
+    /// The changes, one at a time.
     pub varied: Vec<Assignment>,
     pub simulations: Vec<Simulation>,
-    /// Of each.
+    /// The place of each simulation.
     pub places: Vec<Place>,
-    /// Of each.
+    /// The command of each simulation.
     pub commands: Vec<Arc<Repeat>>,
 }
 
-/// To which figure of a table a simulation belongs.
+/// The figure of a table that a simulation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub row: usize,
@@ -32,8 +32,8 @@ pub(super) struct Place {
     pub variation: usize,
 }
 
-/// The variation of the cell itself; of what changes are held against, which may be simulated with
-/// less effort; and of the first change.
+/// Variations: the cell itself, the reference that changes are compared with, and the first change.
+/// The reference may be simulated with less effort than the cell.
 pub(super) const CELL: usize = 0;
 pub(super) const REFERENCE: usize = 1;
 pub(super) const FIRST_CHANGE: usize = 2;
@@ -41,13 +41,13 @@ pub(super) const FIRST_CHANGE: usize = 2;
 /// How much is simulated for a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Amount {
-    /// As the effort says.
+    /// As much as the effort requires.
     Cell,
-    /// A part of that, and the same for all variations: what counts is by how much they differ.
+    /// A part of this, the same for all variations. Only their differences matter.
     Variation,
 }
 
-/// How a simulation is repeated alone.
+/// How to repeat a simulation alone.
 pub(super) struct Repeat {
     machine: &'static str,
     workload: &'static str,
@@ -55,14 +55,14 @@ pub(super) struct Repeat {
 }
 
 impl Repeat {
-    /// The command.
+    /// The command that repeats it.
     pub fn of(&self, failure: &Failure) -> String {
         sweep::command(self.machine, self.workload, failure, &self.settings)
     }
 }
 
 impl Reproduction<'_> {
-    /// What is set: by the effort, by the row, then by the user.
+    /// The settings: first those of the effort, then those of the row, then those of the user.
     pub(super) fn configuration(&self, row: &[Assignment]) -> Result<Configuration, SettingError> {
         let mut configuration = Configuration::new(Group::ALL);
         for &assignment in self.effort.settings().iter().chain(row).chain(self.set) {
@@ -90,8 +90,8 @@ impl Reproduction<'_> {
         Ok(planned)
     }
 
-    /// The changes, of all rows and columns. What changes nothing in some of them changes it in
-    /// others.
+    /// The changes, for all rows and columns. A change without effect in some of them has an effect
+    /// in others.
     fn variations(&self, rows: &[Row]) -> Result<Vec<Assignment>, ReproduceError> {
         let mut all = Vec::new();
         for Row { key, .. } in rows {
@@ -108,7 +108,7 @@ impl Reproduction<'_> {
         Ok(all)
     }
 
-    /// The simulations of one figure.
+    /// Adds the simulations of one figure.
     fn figure(&self, planned: &mut Planned, place: Place, setup: &Setup) -> Result<(), ReproduceError> {
         let is_part = self.vary == Vary::Band && place.variation != CELL;
         let amount = if is_part { Amount::Variation } else { Amount::Cell };
@@ -147,8 +147,8 @@ impl Reproduction<'_> {
         Ok(())
     }
 
-    /// Lets users of a workload that is simulated to its end do a part of their list, unless how
-    /// long that is was set.
+    /// Shortens the list of users if the workload is simulated to its end, unless its length was
+    /// set.
     fn shorten(
         &self,
         configuration: &mut Configuration,
@@ -173,7 +173,7 @@ impl Reproduction<'_> {
         Ok(())
     }
 
-    /// How many seeds each of `numbers` numbers of threads gets.
+    /// The number of seeds for each of `numbers` numbers of threads.
     fn seeds_of(&self, facts: &Facts, threads: usize, numbers: usize, amount: Amount) -> usize {
         let seeds = self.seeds.unwrap_or_else(|| {
             if facts.ends() {
@@ -189,5 +189,5 @@ impl Reproduction<'_> {
     }
 }
 
-/// Which part of its list a user does in a variation of a band: a fourth.
+/// The divisor of a user's list in a variation of a band.
 const VARIED_PART_OF_LIST: u64 = 4;

@@ -1,4 +1,4 @@
-//! What has been simulated so far.
+//! The results of the simulations so far.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use super::{Cell, Vary, mean};
 use crate::cache::Figures;
 use crate::published::{Column, Row, Scale, Table};
 
-/// What has been simulated so far.
+/// The results of the simulations so far.
 pub(super) struct Progress {
     pub(super) table: &'static Table,
     rows: &'static [Row],
     vary: Vary,
-    /// How many simulations are still to come, and the others' figures.
+    /// The number of simulations to come, and the figures of those that are done.
     pub(super) values: BTreeMap<Place, (usize, Vec<f64>)>,
     /// The first row that has not been shown.
     row: usize,
-    /// Of the rows before it.
+    /// The cells of the rows before `row`.
     pub(super) cells: Vec<Cell>,
 }
 
 impl Progress {
-    /// Of nothing yet; these are to come.
+    /// Progress without results. `to_come` are the places of the simulations to come.
     pub(super) fn new(table: &'static Table, rows: &'static [Row], vary: Vary, to_come: &[Place]) -> Self {
         let mut values = BTreeMap::new();
         for &place in to_come {
@@ -61,9 +61,8 @@ impl Progress {
         self.values.range(first(row)..first(row + 1)).all(|(_, &(missing, _))| missing == 0)
     }
 
-    /// The figures of a cell: first its own, then those with each change. A change is held against
-    /// what was simulated with as much effort as it was, so that it counts for no more than it
-    /// does.
+    /// The figures of a cell: first its own, then those with each change. A change is compared with
+    /// a reference of the same effort, so that a difference in effort does not count as an effect.
     fn figures(&self, row: usize, variant: usize) -> Vec<f64> {
         let means = |column| {
             let at = move |variation| self.values.get(&Place { row, column, variation });
@@ -73,7 +72,7 @@ impl Progress {
             let changes = (FIRST_CHANGE..).map_while(move |variation| at(variation).map(of));
             let scale = self.table.scale;
             let moved = move |change: f64| match scale {
-                // Of a share that is next to nothing a multiple says nothing.
+                // If a share is almost zero, a multiple of it means nothing.
                 Scale::SlowPathPercent => (cell + change - reference).clamp(0.0, 100.0),
                 _ => cell * change / reference,
             };
@@ -103,7 +102,7 @@ impl Progress {
         Cell { low: end(f64::min), high: end(f64::max), ..self.cell_of(row, variant, simulated) }
     }
 
-    /// The cells of the rows that are complete, with this variation.
+    /// The cells of the complete rows, with this variation.
     pub(super) fn varied(&self, variation: usize) -> Vec<Cell> {
         let places =
             (0..self.row).flat_map(|row| (0..self.table.variants.len()).map(move |variant| (row, variant)));

@@ -1,4 +1,4 @@
-//! What a reproduction came to.
+//! The results of reproductions.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::published::{
 };
 use crate::settings::Assignment;
 
-/// A figure in six columns, with as many decimals as there is room for, three at most.
+/// Formats a figure for six columns, with at most three decimals.
 pub fn figure(figure: f64) -> String {
     match figure.abs() {
         ..100.0 => format!("{figure:.3}"),
@@ -19,40 +19,39 @@ pub fn figure(figure: f64) -> String {
     }
 }
 
-/// One cell, published beside simulated.
+/// A cell, published beside simulated.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// Name of the table.
+    /// The name of the table.
     pub table: &'static str,
-    /// Its row.
+    /// The row.
     pub row: RowKey,
-    /// Its column.
+    /// The column.
     pub variant: &'static str,
-    /// What was measured.
+    /// The measured quantity.
     pub metric: &'static str,
-    /// In which unit.
+    /// The unit.
     pub unit: &'static str,
-    /// The published mean; `None` is not in the document.
+    /// The published mean. `None` is not in the document.
     pub published: Option<f64>,
-    /// Its standard deviation, where published.
+    /// The standard deviation, if it is published.
     pub published_sd: Option<f64>,
     /// The mean over the seeds.
     pub simulated: f64,
-    /// Lower end of the band over the simulator's sensitive parameters, if one was made: the least
-    /// of `simulated` and the means with each parameter moved alone.
+    /// The lower end of the band over the simulator's sensitive parameters, if there is one: the
+    /// minimum of `simulated` and of the means with each parameter moved alone.
     pub low: Option<f64>,
-    /// Its upper end, the greatest of them.
+    /// The upper end of the band, their maximum.
     pub high: Option<f64>,
-    /// (simulated - published) / published. Of figures that are per cent more than something, that
-    /// of what they are more: 10 % instead of 0 % is an error of 0.1. `None` where nothing was
-    /// published.
+    /// (simulated - published) / published. For a gain in per cent it is relative to the multiple
+    /// of the base: 10 % instead of 0 % is an error of 0.1. `None` if no figure is published.
     pub error: Option<f64>,
-    /// How far the cell is a test.
+    /// To what degree the cell is a test.
     pub class: Class,
 }
 
 impl Cell {
-    /// With this figure simulated, without a band.
+    /// A cell with this simulated figure, without a band.
     pub fn new(table: &Table, row: &Row, variant: usize, simulated: f64) -> Self {
         let published = row.values[variant];
         let name = table.variants[variant].name;
@@ -72,50 +71,50 @@ impl Cell {
         }
     }
 
-    /// What was published.
+    /// The published figure.
     fn value(&self) -> Option<Published> {
         self.published.map(|mean| Published { mean, sd: self.published_sd })
     }
 
-    /// Whether it is 1 because all others are measured by it. Then it counts in no mean.
+    /// Whether the cell is fixed by definition. It then counts in no mean.
     fn is_by_definition(&self) -> bool {
         Table::named(self.table).is_ok_and(|table| table.is_by_definition(self.variant))
     }
 }
 
-/// A table, simulated.
+/// A simulated table.
 #[derive(Debug)]
 pub struct Reproduced {
-    /// Which.
+    /// The table.
     pub table: &'static Table,
-    /// Row by row.
+    /// The cells, row by row.
     pub cells: Vec<Cell>,
-    /// The same with each of the variations that were asked for.
+    /// The cells with each of the requested variations.
     pub varied: Vec<Varied>,
 }
 
-/// The cells of a table with one thing changed.
+/// The cells of a table with one change.
 #[derive(Debug)]
 pub struct Varied {
-    /// What.
+    /// The change.
     pub change: Assignment,
     /// As in [`Reproduced::cells`], without bands.
     pub cells: Vec<Cell>,
 }
 
-/// What the simulated figures say of a statement.
+/// The verdict of the simulated figures on a statement.
 #[derive(Debug)]
 pub struct Verdict {
-    /// What was published.
+    /// The published statement.
     pub statement: &'static Statement,
-    /// Whether it holds of the cells.
+    /// Whether the statement holds for the cells.
     pub holds: bool,
-    /// The variations with which it is the other way round.
+    /// The variations with the opposite result.
     pub otherwise: Vec<Assignment>,
 }
 
 impl Verdict {
-    /// The verdict in words, after these variations.
+    /// The verdict as text, after these variations.
     pub fn says(&self, vary: Vary) -> String {
         let others = self.otherwise.iter().map(Assignment::to_string).collect::<Vec<_>>().join(", ");
         let (whole, nowhere) = match vary {
@@ -133,8 +132,8 @@ impl Verdict {
 }
 
 impl Reproduced {
-    /// What was published of the table, held against the simulated figures: all cells with the same
-    /// variation. Statements about cells that were not simulated are left out.
+    /// The verdicts on the table's statements. Each compares cells with the same variation.
+    /// Statements about cells that were not simulated are left out.
     pub fn verdicts(&self) -> Vec<Verdict> {
         let of = |statement: &'static Statement| {
             let holds = self.holds(statement, &self.cells)?;
@@ -154,9 +153,9 @@ impl Reproduced {
         })
     }
 
-    /// How many times as much the headline's variant does as what it is compared with: published,
-    /// simulated, and the least and the greatest over the variations, if there are some. `None`
-    /// if its row was not simulated.
+    /// The performance of the headline's variant relative to its base: published, simulated, and
+    /// the minimum and the maximum over the variations, if there are any. `None` if its row was not
+    /// simulated.
     pub fn headline(&self, headline: &Headline) -> Option<HeadlineRow> {
         let at = self
             .cells
@@ -179,15 +178,14 @@ impl Reproduced {
         })
     }
 
-    /// The cell that the one of this index is compared with, unless that has no column.
+    /// The index of the cell that the cell at `at` is compared with, unless it has no column.
     fn base(&self, at: usize) -> Option<usize> {
         let is_of_first = !matches!(self.table.scale, Scale::PercentOver(_));
         is_of_first.then(|| at - at % self.table.variants.len())
     }
 
-    /// What each variant does, published and simulated: compared with the first, or where figures
-    /// are per cent more than something, with that. Rows of which not both are published are
-    /// left out.
+    /// The effects of the variants, published and simulated, compared with the first variant or
+    /// with the base of the gain. Rows are left out if not both figures are published.
     pub fn effects(&self) -> Vec<EffectRow> {
         let mut effects = Vec::new();
         for row in self.cells.chunks(self.table.variants.len()) {
@@ -216,60 +214,60 @@ impl Reproduced {
     }
 }
 
-/// How far a ratio of two cells is a test: no further than either of them, but for one that is what
-/// it is by definition.
+/// To what degree a ratio of two cells is a test: no more than either of them. A cell that is fixed
+/// by definition does not count.
 fn weaker(of: &Cell, to: Option<&Cell>) -> Class {
     let base = to.filter(|base| !base.is_by_definition());
     base.map_or(of.class, |base| of.class.min(base.class))
 }
 
-/// Whether a difference counts, published and simulated.
+/// Whether a difference is significant, published and simulated.
 #[derive(Clone, Debug)]
 pub struct EffectRow {
-    /// Where.
+    /// The row.
     pub row: RowKey,
-    /// Which variant makes the difference.
+    /// The variant that makes the difference.
     pub variant: &'static str,
-    /// What was published.
+    /// The published effect.
     pub published: Effect,
-    /// What the simulated figures say, with the same margin.
+    /// The simulated effect, with the same margin.
     pub simulated: Effect,
     /// The weaker of the classes of the two cells.
     pub class: Class,
 }
 
-/// The figure that stands for a table: so many times as much.
+/// A headline figure of a table, as a multiple.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeadlineRow {
-    /// Where.
+    /// The case, in a few words.
     pub words: &'static str,
-    /// What was published.
+    /// The published figure.
     pub published: f64,
-    /// What was simulated.
+    /// The simulated figure.
     pub simulated: f64,
-    /// The least over the variations.
+    /// The minimum over the variations.
     pub low: f64,
-    /// The greatest.
+    /// The maximum over the variations.
     pub high: f64,
     /// The weaker of the classes of the two cells.
     pub class: Class,
 }
 
-/// By how much some cells are off.
+/// The mean error of some cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanError {
-    /// How many cells.
+    /// The number of cells.
     pub cells: usize,
-    /// The mean of the absolute errors; 0.1 is 10 %.
+    /// The mean of the absolute errors. 0.1 is 10 %.
     pub mean: f64,
-    /// The geometric mean of the factors between the greater and the lesser of what was simulated
-    /// and what was published, less 1. A figure of half as much is as far off as one of twice
-    /// as much. Infinite if nothing was simulated of something.
+    /// The geometric mean of the factors between the simulated and the published figure, the larger
+    /// divided by the smaller, minus 1. Half the published figure is the same error as twice the
+    /// figure. Infinite if a simulated figure is zero and the published one is not.
     pub geometric: f64,
 }
 
-/// The mean absolute error of the cells for which `of` holds, but for those that are 1 by
-/// definition; `None` if there are none.
+/// The mean absolute error of the cells for which `of` holds, without cells that are fixed by
+/// definition. `None` if there are none.
 pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanError> {
     let counted = cells.iter().filter(|cell| of(cell) && !cell.is_by_definition());
     let errors: Vec<f64> = counted.filter_map(|cell| cell.error).collect();
@@ -281,22 +279,22 @@ pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanErro
     })
 }
 
-/// Of the cells with a band, how many have the published figure within it, and how many there are.
-/// Those that are 1 by definition are left out.
+/// The number of cells whose band contains the published figure, and the number of cells with a
+/// band. Cells that are fixed by definition are left out.
 pub fn within_band(cells: &[Cell]) -> (usize, usize) {
     let counted = cells.iter().filter(|cell| !cell.is_by_definition());
     let bands = counted.filter_map(|cell| Some((cell.low?..=cell.high?).contains(&cell.published?)));
     bands.fold((0, 0), |(within, all), is_within| (within + usize::from(is_within), all + 1))
 }
 
-/// The cell that fits worst.
+/// The cell with the largest error.
 pub fn largest_error(cells: &[Cell]) -> Option<&Cell> {
     let published = cells.iter().filter(|cell| cell.error.is_some());
     published
         .max_by(|a, b| a.error.map(f64::abs).partial_cmp(&b.error.map(f64::abs)).unwrap_or(Ordering::Equal))
 }
 
-/// Whether the cells keep to the table's bound.
+/// Whether the mean error of the cells is within the table's bound.
 pub fn keeps_bound(table: &Table, cells: &[Cell]) -> bool {
     mean_error(cells, |_| true).is_some_and(|error| error.mean <= table.mean_error_max)
 }

@@ -1,4 +1,4 @@
-//! Several tables, simulated as one: over all processors, and each simulation once.
+//! Simulates several tables as one run: on all processors, and each distinct simulation once.
 
 use std::collections::HashMap;
 use std::mem;
@@ -14,17 +14,17 @@ use crate::settings::Assignment;
 use crate::simulate::{Failure, Simulation};
 use crate::sweep::{self, Outcome};
 
-/// The result of a table. A lock at fault ends its own table only.
+/// The result of a table. If a lock fails, only its own table ends.
 pub type TableResult = Result<Reproduced, ReproduceError>;
 
-/// Simulates the tables, on all processors, and returns their results, in their order. Figures of
-/// the cache are not simulated again, and new figures are added to it. The watcher is shown the
-/// cells row by row and table by table, as they are ready. If it breaks, only the tables that are
+/// Simulates the tables on all processors, and returns their results in their order. Figures in the
+/// cache are not simulated again. New figures are added to it. The watcher receives the cells row
+/// by row and table by table, as soon as they are ready. If it breaks, only the tables that are
 /// complete by then are returned.
 ///
 /// # Errors
 ///
-/// As [`Reproduction::check`], before anything is simulated.
+/// As for [`Reproduction::check`], before anything is simulated.
 pub fn run(
     reproductions: &[Reproduction],
     cache: Option<&Cache>,
@@ -34,7 +34,7 @@ pub fn run(
     run_rows(rows.collect(), cache, watcher)
 }
 
-/// Simulates these rows of each.
+/// Simulates these rows of each table.
 pub(super) fn run_rows(
     reproductions: Vec<(&Reproduction, &'static [Row])>,
     cache: Option<&Cache>,
@@ -60,16 +60,16 @@ pub(super) fn run_rows(
     Ok(tables.results)
 }
 
-/// What is to be simulated for some tables.
+/// The simulations for some tables.
 #[derive(Default)]
 struct Planning {
-    /// With what the cache has.
+    /// The tables, with the figures from the cache.
     tables: Tables,
-    /// What it has not.
+    /// Simulations that are not in the cache.
     simulations: Vec<Simulation>,
-    /// Of each of these: tables, and the simulations of theirs that it is.
+    /// For each simulation, the tables that use it and its indices in them.
     belongs: Vec<Vec<(usize, usize)>>,
-    /// Simulations of all tables.
+    /// The number of simulations of all tables.
     total: usize,
 }
 
@@ -108,14 +108,14 @@ impl Planning {
 #[derive(Default)]
 struct Tables {
     all: Vec<One>,
-    /// Of those that are complete: the first ones.
+    /// The results of the first tables, which are complete.
     results: Vec<TableResult>,
-    /// Whether the watcher knows of the next.
+    /// Whether the watcher has been told about the next table.
     has_begun: bool,
 }
 
 impl Tables {
-    /// Tells the watcher what is complete and has its turn.
+    /// Shows the watcher the rows and tables that are complete and next in order.
     fn show(&mut self, watcher: &mut impl Watcher) -> ControlFlow<()> {
         loop {
             let current = self.results.len();
@@ -142,15 +142,15 @@ impl Tables {
 /// A table of a run.
 struct One {
     progress: Progress,
-    /// By variation.
+    /// The change of each variation.
     varied: Vec<Assignment>,
-    /// Of each simulation.
+    /// The place of each simulation.
     places: Vec<Place>,
-    /// Of each simulation.
+    /// The command of each simulation.
     commands: Vec<Arc<Repeat>>,
-    /// How many simulations are still to come.
+    /// The number of simulations to come.
     to_come: usize,
-    /// The failure in the first place, with its simulation.
+    /// The failure with the first place, and the index of its simulation.
     failed: Option<(Place, Failure, usize)>,
 }
 
@@ -161,13 +161,13 @@ impl One {
         Self { progress, varied, to_come: places.len(), places, commands, failed: None }
     }
 
-    /// Takes what a simulation came to.
+    /// Takes the result of a simulation.
     fn take(&mut self, index: usize, outcome: &Outcome) {
         self.to_come -= 1;
         let place = self.places[index];
         match outcome {
             Ok(simulated) => self.progress.take(place, Figures::from(simulated)),
-            // Its cell stays open, so that no row from there on is shown.
+            // The cell remains incomplete, so that neither its row nor a later one is shown.
             Err(failure) => {
                 if self.failed.as_ref().is_none_or(|(first, _, _)| place < *first) {
                     self.failed = Some((place, failure.clone(), index));

@@ -16,22 +16,22 @@ fn figures(ops_per_us: f64) -> Figures {
     Figures { ops_per_us, jobs_per_minute: None, slow_path_share: 0.0 }
 }
 
-/// Shorter than the effort's.
+/// Shorter windows than those of the effort.
 fn window(warm_up_ns: u64, window_ns: u64) -> [Assignment; 2] {
     [assignment("simulation.warm-up-ns", warm_up_ns), assignment("simulation.window-ns", window_ns)]
 }
 
-/// What a watcher is told.
+/// The calls of a watcher.
 #[derive(Default)]
 struct Told {
-    /// Tables that have begun, and those that have ended.
+    /// The tables that have begun, and those that have ended.
     begun: Vec<usize>,
     ended: Vec<usize>,
-    /// Table and number of threads of each row.
+    /// The table and the number of threads of each row.
     rows: Vec<(usize, usize)>,
-    /// Simulations that are done, and all.
+    /// The numbers of completed and of all simulations.
     simulated: Vec<(usize, usize)>,
-    /// So many rows are enough.
+    /// The number of rows after which the watcher breaks.
     enough: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ fn rows(reproduction: &Reproduction, rows: &'static [Row]) -> (Reproduced, Vec<u
 fn a_mean_counts_every_seed() {
     assert_eq!(mean(&[3.0, 1.0, 3.5]), 2.5);
     assert_eq!(mean(&[4.0]), 4.0);
-    // Simulations come in the order in which they are done.
+    // Simulations arrive in the order of their completion.
     assert_eq!(mean(&[0.1, 0.2, 0.3, 1e9]), mean(&[1e9, 0.3, 0.2, 0.1]));
 }
 
@@ -125,7 +125,7 @@ fn variations_move_one_parameter_each_and_take_fewer_seeds() {
     let rows = &TABLES[0].rows()[..1];
     let planned = reproduction.plan(rows).unwrap();
     assert_eq!(planned.varied.len(), 8);
-    // What the changes are held against has as many seeds as each of them.
+    // The reference of the changes has as many seeds as each change.
     assert_eq!(planned.simulations.len(), 3 * (8 + 9 * 2));
     assert_eq!(planned.varied[2].to_string(), "machine.grab-fraction=0.3");
     let varied = planned.places.iter().position(|place| place.variation == FIRST_CHANGE + 2).unwrap();
@@ -149,7 +149,7 @@ fn a_band_holds_its_cell_and_is_wider() {
         let (low, high) = (cell.low.unwrap(), cell.high.unwrap());
         assert!(low <= cell.simulated && cell.simulated <= high, "{cell:?}");
     }
-    // The ends are cells of variations, or the cell itself.
+    // The ends of a band are cells of variations, or the cell itself.
     for (index, cell) in cells.iter().enumerate() {
         let figures = || varied.iter().map(|varied| varied.cells[index].simulated).chain([cell.simulated]);
         assert!(figures().all(|figure| cell.low <= Some(figure) && Some(figure) <= cell.high));
@@ -161,8 +161,8 @@ fn a_band_holds_its_cell_and_is_wider() {
     assert_eq!(within_band(&cells).1, 12);
 }
 
-/// Simulated figures of the first row: the cell's, which changes are held against with half the
-/// effort, and theirs.
+/// Inserts simulated figures of the first row: the cell's own figure, the reference with half the
+/// effort, and the figures of the changes.
 fn insert(progress: &mut Progress, variant: usize, figures: &[f64]) {
     let place = |variation| Place { row: 0, column: Column::Variant(variant), variation };
     progress.values.insert(place(CELL), (0, vec![figures[0] * 0.9, figures[0] * 1.1]));
@@ -177,7 +177,7 @@ fn a_published_figure_is_within_the_band_or_not() {
     let table = TABLES[0];
     let rows = &table.rows()[..1];
     let mut progress = Progress::new(table, rows, Vary::Band, &[]);
-    // Published are 2.707, 2.693 and 2.718.
+    // The published figures are 2.707, 2.693 and 2.718.
     for (variant, figures) in [[0.91, 0.8, 0.9], [0.8, 0.7, 0.85], [0.9, 0.95, 0.91]].iter().enumerate() {
         insert(&mut progress, variant, &figures.map(|figure| figure * 3.0));
     }
@@ -206,7 +206,7 @@ fn a_relative_table_divides_by_its_first_variant() {
             "{cell:?}"
         );
     }
-    // What the others are measured by is no success.
+    // The base of the other figures does not count as a success.
     assert_eq!(mean_error(&cells, |_| true).unwrap().cells, 2);
     assert_eq!(mean_error(&cells, |cell| cell.variant == "stock"), None);
     assert_eq!(within_band(&cells), (1, 2));
@@ -232,7 +232,7 @@ fn mechanisms_change_the_cells_one_by_one_and_make_no_band() {
     assert!(buffer.cells[0].simulated < 0.9 * cells[0].simulated, "{buffer:?}");
 }
 
-/// All published figures, those of `stock` times `factor`.
+/// All published figures, with those of `stock` multiplied by `factor`.
 fn of_published(table: &'static Table, factor: f64) -> Vec<Cell> {
     let rows = table.rows();
     let progress = Progress::new(table, rows, Vary::Nothing, &[]);
@@ -256,13 +256,13 @@ fn verdicts_say_with_which_variations_a_statement_does_not_hold() {
     };
     let of = |text: &str| table.statements.iter().position(|statement| statement.text == text).unwrap();
     let ahead = of("CNA is ahead of stock from 8 threads up");
-    // Stock at 8 threads times 1.4 is ahead of CNA.
+    // At 8 threads, stock times 1.4 is faster than CNA.
     let found = verdicts(1.0, [(one, 1.4), (two, 1.01)]);
     assert_eq!(found.len(), table.statements.len());
     assert_eq!(found[ahead], (true, vec![one]));
     assert_eq!(found[of("stock falls from 36 to 142 threads")], (true, vec![]));
     assert_eq!(verdicts(1.4, [(one, 1.4), (two, 1.0)])[ahead], (false, vec![two]));
-    // What was not simulated is not judged.
+    // Cells that were not simulated are not judged.
     let mut some = Reproduced { table, cells: of_published(table, 1.0), varied: vec![] };
     some.cells.retain(|cell| cell.row.threads() <= Some(2));
     assert_eq!(some.verdicts().len(), 1);
@@ -281,7 +281,7 @@ fn an_effect_counts_where_it_exceeds_its_error() {
     assert!(as_published.iter().all(|(_, _, published, simulated)| published == simulated));
     assert_eq!(as_published[0], (Some(1), "cna-wo-sro", Effect::None, Effect::None));
     assert_eq!(as_published[19], (Some(142), "cna", Effect::Gain, Effect::Gain));
-    // Stock times 1.2 is ahead where it was alike.
+    // Stock times 1.2 is faster where it was alike.
     assert_eq!(effects(1.2)[0], (Some(1), "cna-wo-sro", Effect::None, Effect::Loss));
 }
 
@@ -292,7 +292,7 @@ fn a_row_of_several_numbers_of_threads_is_their_mean() {
         Reproduction { table, effort: Effort::Full, seeds: None, set: &[], vary: Vary::Nothing };
     let rows = table.rows();
     let planned = reproduction.plan(&rows[1..]).unwrap();
-    // 32 seeds of two numbers of threads, of two variants and of what they are compared with.
+    // 32 seeds for two numbers of threads, for two variants and for their base.
     assert_eq!(planned.simulations.len(), 3 * 2 * 16);
     let threads = |index: usize| planned.simulations[index].threads;
     assert_eq!((threads(0), threads(15), threads(16), threads(31)), (2, 2, 4, 4));
@@ -331,7 +331,7 @@ fn figures_can_be_per_cent_more_than_another_lock() {
     let close = |figure: Option<f64>, expected: f64| (figure.unwrap() - expected).abs() < 1e-9;
     assert!(close(Some(cells[0].simulated), -50.0) && close(cells[0].error, -42.0 / 92.0), "{cells:?}");
     assert!(close(Some(cells[1].simulated), 10.0) && close(cells[1].error, -6.3 / 116.3), "{cells:?}");
-    // Not in the document: simulated all the same, and held against nothing.
+    // A figure that is not in the document is still simulated, but not compared.
     assert_eq!((cells[2].published, cells[2].error), (None, None));
     assert!(close(Some(cells[2].simulated), -50.0));
     assert_eq!(mean_error(&cells, |_| true).unwrap().cells, 3);
@@ -396,7 +396,7 @@ fn a_run_that_was_ended_goes_on_where_it_was_and_comes_to_the_same() {
     let (told, read) = all(Some(&Cache::open(&path).unwrap()), None);
     assert_eq!(told.simulated, [(33, 33)], "nothing is left");
     assert_eq!(cells(&read), cells(&gone_on));
-    // The run ends within the second table.
+    // The run ends during the second table.
     let (told, ended) = all(Some(&Cache::open(&path).unwrap()), Some(11));
     assert_eq!((told.ended, cells(&ended)), (vec![0], cells(&read[..1])));
     fs::remove_file(path).unwrap();
@@ -465,8 +465,8 @@ fn a_share_is_moved_by_a_difference_and_a_time_by_a_ratio() {
         let cell = progress.cell(0, variant);
         [cell.simulated, cell.low.unwrap(), cell.high.unwrap()]
     };
-    // What a change does is simulated with nine tenths of the cell: that is 0.9 * (6 - 1) more of a
-    // share, and six times a time.
+    // A change is simulated with nine tenths of the cell. This adds 0.9 * (6 - 1) to a share, and
+    // multiplies a time by six.
     let share = figure("mutex-slowpath-share", [&[60.0, 50.0], &[1.0, 6.0]], 1);
     assert!(share.iter().zip([1.0, 1.0, 5.5]).all(|(a, b)| (a - b).abs() < 1e-9), "{share:?}");
     let time = figure("freebsd-make", [&[1.0, 1.0], &[1.08, 1.35]], 1);
@@ -481,7 +481,7 @@ fn an_effect_is_no_better_tested_than_what_it_is_compared_with() {
         let effects = reproduced.effects();
         effects.iter().find(|e| e.variant == "cna" && e.row.threads() == Some(threads)).unwrap().class
     };
-    // Stock is fitted at 142 threads and seen at 36; CNA is predicted at both.
+    // Stock is fitted at 142 threads and seen at 36. CNA is predicted at both.
     assert_eq!((class(142), class(36)), (Class::Fitted, Class::Seen));
     let table = Table::named("cna-context1").unwrap();
     let reproduced = Reproduced { table, cells: of_published(table, 1.0), varied: vec![] };

@@ -1,4 +1,4 @@
-//! One setting with its value.
+//! A setting with its value.
 
 use std::fmt;
 
@@ -6,24 +6,26 @@ use nearlock_sim::spec::{MachineSpec, Value};
 use serde::{Serialize, Serializer};
 
 use super::known::Known;
-use super::{Group, SettingError};
+use super::{Group, MACHINE, SettingError};
+use crate::quantity;
 
-/// `NAME.KEY=VALUE`. A text of a user is read into this once. The catalogue has constants of it.
+/// `NAME.KEY=VALUE`. A user's text is parsed into this once. The catalogue has constants of this
+/// type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Assignment {
-    /// `NAME.KEY`, one of those that [`all`](super::all) lists.
+    /// `NAME.KEY`, as listed by [`all`](super::all).
     pub setting: &'static str,
-    /// What it is set to.
+    /// The value.
     pub value: Value,
 }
 
 impl Assignment {
-    /// Reads a text of a user. A value that one machine cannot have is refused when that machine is
-    /// configured.
+    /// Parses a user's text. A value that is impossible on one machine is refused when that machine
+    /// is configured.
     ///
     /// # Errors
     ///
-    /// If it is of another form, if these groups have no such setting, or if the setting cannot
+    /// If the text has another form, if these groups have no such setting, or if the setting cannot
     /// have this value.
     pub fn parse(text: &str, groups: &[Group]) -> Result<Self, SettingError> {
         let form = || SettingError::Form { text: text.to_owned() };
@@ -35,23 +37,25 @@ impl Assignment {
         if groups.contains(&Group::Machine)
             && let Some(key) = name.strip_prefix(MACHINE)
         {
-            let (setting, value) = MachineSpec::read_setting(key, value)?;
+            let number = if key.ends_with("-ns") { quantity::read(value, "ns") } else { None };
+            let value = number.map_or_else(|| value.to_owned(), |number| number.to_string());
+            let (setting, value) = MachineSpec::read_setting(key, &value)?;
             return Ok(Self { setting, value });
         }
         let setting = Known::named(name, groups)?;
         Ok(Self { setting: setting.name(), value: setting.read(value)? })
     }
 
-    /// Of the setting of this name, which is looked up.
+    /// An assignment to the setting with this name.
     ///
     /// # Errors
     ///
-    /// If there is none. Those of machines are not looked for.
+    /// If the setting does not exist. Settings of machines are not found.
     pub fn of(name: &str, value: Value) -> Result<Self, SettingError> {
         Ok(Self { setting: Known::named(name, Group::ALL)?.name(), value })
     }
 
-    /// Whether it is of the simulated machine.
+    /// Whether it is a setting of the simulated machine.
     pub(super) fn is_of_machine(&self) -> bool {
         self.setting.starts_with(MACHINE)
     }
@@ -68,6 +72,3 @@ impl Serialize for Assignment {
         serializer.collect_str(self)
     }
 }
-
-/// What the names of a machine's settings begin with.
-const MACHINE: &str = "machine.";

@@ -1,20 +1,23 @@
-//! Tables of what can be set of a type: rows of a key, limits, help, and where the value is stored.
+//! Tables of the settings of a type. Each row has a key, limits, a help text, and the place of the
+//! value.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use nearlock_sim::spec::Value;
 
+use crate::quantity;
+
 /// A second, in ns.
 pub const SECOND_NS: u64 = 1_000_000_000;
-/// A millisecond, in ns. Longer sections would be taken for a livelock.
+/// A millisecond, in ns. A longer section would be taken for a livelock.
 pub const MILLISECOND_NS: u64 = 1_000_000;
 
 /// A field of `T` that can be set.
 pub struct Field<T> {
-    /// The last part of its name: `KEY` of `NAME.KEY`.
+    /// The last part of the name: `KEY` of `NAME.KEY`.
     pub key: &'static str,
-    /// What it does.
+    /// The effect of the field.
     pub summary: &'static str,
     kind: Kind<T>,
 }
@@ -27,7 +30,7 @@ enum Kind<T> {
 }
 
 impl<T> Field<T> {
-    /// A number, in its unit.
+    /// A field that is a number, in its unit.
     pub const fn number(
         key: &'static str,
         unit: &'static str,
@@ -39,17 +42,17 @@ impl<T> Field<T> {
         Self { key, summary, kind: Kind::Number { unit, min, max, at } }
     }
 
-    /// The length of something in a section or between two, in ns.
+    /// A field that is the duration of some work inside or outside a section, in ns.
     pub const fn ns(key: &'static str, at: fn(&mut T) -> &mut u64, summary: &'static str) -> Self {
         Self::number(key, "ns", 0..=MILLISECOND_NS, at, summary)
     }
 
-    /// How many of a hundred.
+    /// A field that is a percentage.
     pub const fn percent(key: &'static str, at: fn(&mut T) -> &mut u64, summary: &'static str) -> Self {
         Self::number(key, "%", 0..=100, at, summary)
     }
 
-    /// One of a few words.
+    /// A field that is one of a few words.
     pub const fn word(key: &'static str, at: fn(&mut T) -> &mut dyn Choice, summary: &'static str) -> Self {
         Self { key, summary, kind: Kind::Word { at } }
     }
@@ -77,29 +80,29 @@ impl<T> Field<T> {
     }
 }
 
-/// A field as it stands in a list.
+/// A field, for listings.
 #[derive(Clone, Debug)]
 pub struct FieldRow {
-    /// The last part of its name.
+    /// The last part of the name.
     pub key: &'static str,
-    /// Its present value.
+    /// The present value.
     pub value: Value,
-    /// Values that it can have.
+    /// The possible values.
     pub values: Values,
-    /// What it does.
+    /// The effect of the field.
     pub summary: &'static str,
 }
 
-/// The values that something can have. As text: `0 to 100 %`, or `off, on or auto`.
+/// The possible values of a setting. As text: `0 to 100 %`, or `off, on or auto`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Whole numbers from the one to the other.
+    /// Whole numbers in a range.
     Numbers {
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The most.
+        /// The maximum.
         max: u64,
-        /// What they count.
+        /// The unit.
         unit: &'static str,
     },
     /// A few words.
@@ -107,11 +110,12 @@ pub enum Values {
 }
 
 impl Values {
-    /// The value that a user wrote, if it is one of these. A number may have underscores.
+    /// Parses a user's value, if it is possible. A number may have underscores, and a time may have
+    /// a unit: `1ms`.
     pub fn read(&self, text: &str) -> Option<Value> {
         match self {
-            Self::Numbers { min, max, .. } => {
-                let number = text.replace('_', "").parse().ok()?;
+            Self::Numbers { min, max, unit } => {
+                let number = quantity::read(text, unit)?;
                 (*min..=*max).contains(&number).then_some(Value::Integer(number))
             }
             Self::Words(words) => words.iter().find(|word| **word == text).copied().map(Value::Word),
@@ -131,20 +135,20 @@ impl fmt::Display for Values {
 /// Why a field cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is none of that key.
+    /// There is no field with this key.
     Key,
-    /// It cannot have that value.
+    /// The field cannot have this value.
     Value {
-        /// The values that it can have.
+        /// The possible values.
         range: String,
     },
 }
 
-/// Sets the field of this key.
+/// Sets the field with this key.
 ///
 /// # Errors
 ///
-/// If there is none, or it cannot have this value.
+/// If the field does not exist, or it cannot have this value.
 pub fn set<T>(fields: &[Field<T>], of: &mut T, key: &str, value: Value) -> Result<(), Refused> {
     fields.iter().find(|field| field.key == key).ok_or(Refused::Key)?.set(of, value)
 }
@@ -155,19 +159,19 @@ pub fn rows<T: Clone>(fields: &[Field<T>], of: &T) -> Vec<FieldRow> {
     fields.iter().map(|field| field.row(&mut of)).collect()
 }
 
-/// A type of a few values, each of which has a word.
+/// A type with a few values, each of which has a word.
 pub trait Words: Copy + PartialEq + 'static {
-    /// The words, and what they stand for.
+    /// The words, with their values.
     const WORDS: &'static [(&'static str, Self)];
 }
 
-/// A value of a type of few.
+/// A value of a type with words.
 pub trait Choice {
-    /// The words for all of them.
+    /// The words of all values.
     fn words(&self) -> Vec<&'static str>;
-    /// The word for this one.
+    /// The word of this value.
     fn word(&self) -> &'static str;
-    /// Makes it the value of this word, if there is one. Whether there is.
+    /// Sets the value with this word. Returns `false` if there is none.
     fn choose(&mut self, word: &str) -> bool;
 }
 
@@ -187,7 +191,7 @@ impl<T: Words> Choice for T {
     }
 }
 
-/// `off, on or auto`
+/// Formats `off, on or auto`.
 pub(crate) fn any_of(words: &[&str]) -> String {
     match words {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
@@ -246,7 +250,7 @@ mod tests {
         let car = Car { wheels: 4, colour: Colour::Green };
         let [wheels, colour] = [0, 1].map(|field| rows(FIELDS, &car)[field].values.clone());
         assert_eq!(wheels.read("1_0"), Some(Value::Integer(10)));
-        for text in ["2", "19", "-1", "", "four", "4.0"] {
+        for text in ["2", "19", "-1", "", "four", "4.5", "4ms"] {
             assert_eq!(wheels.read(text), None, "{text}");
         }
         assert_eq!(colour.read("red"), Some(Value::Word("red")));

@@ -1,4 +1,4 @@
-//! The settings that there are, except those of machines.
+//! The existing settings, except those of machines.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::simulate::{AnyWorkload, WORKLOADS};
 
-/// A setting that there is.
+/// An existing setting.
 #[derive(Clone, Copy)]
 pub(super) enum Known {
     Lock(Setting),
@@ -22,13 +22,13 @@ pub(super) enum Known {
 pub(super) struct KnownField {
     /// `NAME.KEY`.
     name: String,
-    /// Whose it is; `None`: the simulation's.
+    /// The workload, or `None` for settings of the simulation.
     workload: Option<&'static dyn AnyWorkload>,
-    /// With its default.
+    /// The row of the field, with its default.
     row: FieldRow,
 }
 
-/// All of them, in the order of lists.
+/// All fields, in the order of listings.
 static FIELDS: LazyLock<Vec<KnownField>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for row in fields::rows(OF_SIMULATION, &Configuration::new(&[])) {
@@ -40,7 +40,7 @@ static FIELDS: LazyLock<Vec<KnownField>> = LazyLock::new(|| {
     all
 });
 
-/// Key by key.
+/// The settings of a family of workloads, ordered by key.
 fn of_family(family: &'static [&'static dyn AnyWorkload]) -> Vec<KnownField> {
     let of_workload = |&workload: &&'static dyn AnyWorkload| {
         let rows = workload.fields().into_iter().enumerate();
@@ -50,7 +50,7 @@ fn of_family(family: &'static [&'static dyn AnyWorkload]) -> Vec<KnownField> {
         })
     };
     let mut fields: Vec<_> = family.iter().flat_map(of_workload).collect();
-    // Stable: of one key they stay in the order of the family.
+    // The sort is stable: settings with the same key keep the order of the family.
     fields.sort_by_key(|(place, _)| *place);
     fields.into_iter().map(|(_, field)| field).collect()
 }
@@ -65,7 +65,7 @@ fn fields_of(group: Group) -> impl Iterator<Item = &'static KnownField> {
     FIELDS.iter().filter(move |field| field.group() == group)
 }
 
-/// The settings of the simulation or of workloads, for lists.
+/// The settings of the simulation or of workloads, for listings.
 pub(super) fn rows_of(group: Group) -> Vec<SettingRow> {
     let row = |field: &'static KnownField| SettingRow {
         name: &field.name,
@@ -76,7 +76,7 @@ pub(super) fn rows_of(group: Group) -> Vec<SettingRow> {
     fields_of(group).map(row).collect()
 }
 
-/// The names of the settings of these groups.
+/// The names of the settings in these groups.
 fn names(groups: &[Group]) -> Vec<&'static str> {
     let of_group = |group: &Group| match group {
         Group::Lock => Setting::ALL.iter().map(|setting| setting.info().name).collect(),
@@ -89,7 +89,7 @@ fn names(groups: &[Group]) -> Vec<&'static str> {
 }
 
 impl Known {
-    /// The setting of this name, if these groups have it.
+    /// The setting with this name, if it is in one of these groups.
     pub(super) fn named(name: &str, groups: &[Group]) -> Result<Self, SettingError> {
         let locks = Setting::ALL.iter().map(|&setting| Self::Lock(setting));
         let mut all = locks.chain(FIELDS.iter().map(Self::Field));
@@ -118,12 +118,12 @@ impl Known {
         }
     }
 
-    /// The value that a user wrote.
+    /// Parses a user's value.
     pub(super) fn read(self, text: &str) -> Result<Value, SettingError> {
         self.values().read(text).ok_or_else(|| self.refused(text))
     }
 
-    /// Sets it to this value.
+    /// Sets the setting to this value.
     pub(super) fn set(self, configuration: &mut Configuration, value: Value) -> Result<(), SettingError> {
         let is_set = match self {
             Self::Lock(setting) => lock_number(&setting.info(), value)
@@ -141,7 +141,7 @@ impl Known {
 }
 
 impl KnownField {
-    /// Sets it, if it can have this value. Whether it can.
+    /// Sets the field. Returns `false` if it cannot have this value.
     fn set(&self, configuration: &mut Configuration, value: Value) -> bool {
         let key = self.row.key;
         let Some(workload) = self.workload else {

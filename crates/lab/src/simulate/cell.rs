@@ -9,8 +9,8 @@ use super::facts::Facts;
 use super::seating::Start;
 use super::workload::AnyWorkload;
 
-/// For how long a cell is simulated, and what is held against it. A workload whose threads end by
-/// themselves is counted from its beginning to its end.
+/// The simulated time of a cell, and the limits of its checks. If the threads of a workload end by
+/// themselves, the run is counted from beginning to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Virtual time before counting begins, in ns.
@@ -19,8 +19,8 @@ pub struct Limits {
     pub window_ns: u64,
     /// Virtual time without any acquisition after which the run is a livelock, in ns.
     pub livelock_ns: u64,
-    /// Wait after which a waiter counts as starved, in ns of virtual time; 0: a bound that follows
-    /// from what the lock promises. Not held against locks that promise none.
+    /// The wait after which a waiter counts as starved, in ns of virtual time. 0 means a bound that
+    /// follows from the promise of the lock. Locks without a promise are not checked.
     pub starvation_ns: u64,
 }
 
@@ -30,34 +30,35 @@ impl Default for Limits {
     }
 }
 
-/// One cell to simulate.
+/// A cell to simulate.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     /// The machine.
     pub machine: MachineSpec,
-    /// What the threads do.
+    /// The workload of the threads.
     pub workload: Box<dyn AnyWorkload>,
     /// The lock.
     pub lock: &'static Subject,
     /// How the threads are spread over the machine.
     pub placement: Placement,
-    /// In which order the threads begin.
+    /// The order in which the threads begin.
     pub start: Start,
     /// Number of threads: a multiple of the workload's [group](Facts::group), at most its
-    /// [`threads_max`](Facts::threads_max). Each has a CPU of its own if there are enough.
+    /// [`threads_max`](Facts::threads_max). Each thread has a CPU of its own if there are enough
+    /// CPUs.
     pub threads: usize,
-    /// Draws placement, jitter and the workload's random numbers.
+    /// Determines placement, jitter and the workload's random numbers.
     pub seed: u64,
     /// Values of the lock's settings, indexed by [`Setting`].
     pub settings: [u64; Setting::COUNT],
-    /// Lengths and bounds.
+    /// Simulated time and limits.
     pub limits: Limits,
-    /// Whether to record how long the locks are waited for and held.
+    /// Whether to record waits for locks and holds.
     pub lockstat: bool,
 }
 
 impl Simulation {
-    /// What there is to know of its workload on its machine.
+    /// The facts about the workload on this machine.
     pub fn facts(&self) -> Facts {
         self.workload.facts(&self.machine)
     }

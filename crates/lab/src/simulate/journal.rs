@@ -1,4 +1,4 @@
-//! The notes of a run: acquisitions, waits and progress.
+//! The journal of a run: acquisitions, waits and progress.
 
 use std::cell::{Ref, RefCell};
 use std::ops::Range;
@@ -15,52 +15,52 @@ use nearlock_workload::Observer;
 use super::facts::Facts;
 use crate::lockstat::{Mode, Record};
 
-/// Of the histogram of waits: values are exact to 0.1 %.
+/// Precision of the histogram of waits: values are exact to 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Longer waits count as this long: 100 s, of virtual time.
+/// Longer waits count as this long: 100 s of virtual time.
 const WAIT_NS_MAX: u64 = 100_000_000_000;
 
-/// What is noted of a run, by all its threads.
+/// The journal of all threads of a run.
 pub(super) struct Journal {
-    /// Of each of the locks that a thread takes one after the other; workloads whose threads have
-    /// one lock each have one for all.
+    /// A checker for each lock that a thread takes one after the other. If each thread has one
+    /// lock, there is one checker for all of them.
     checkers: Vec<Checker>,
     window_ns: Range<u64>,
     noted: RefCell<Noted>,
-    /// By lock and mode; empty if nothing is recorded.
+    /// Records by lock and mode. Empty if nothing is recorded.
     lockstat: RefCell<Vec<[Record; 2]>>,
 }
 
-/// What has been noted.
+/// The notes of a journal.
 pub(super) struct Noted {
     /// Acquisitions within the window, by thread.
     pub acquired: Vec<u64>,
-    /// Of jobs.
+    /// Progress in jobs.
     pub progress: f64,
     pub last_progress_ns: u64,
     torn: u64,
     pub wait_ns: Histogram<u64>,
-    /// NUMA node of the thread that acquired last, by lock.
+    /// The NUMA node of the thread that acquired last, by lock.
     last_node: Vec<usize>,
     pub local_handovers: u64,
     pub at_begin: Option<(Counters, Times)>,
     pub at_end: Option<(Counters, Times)>,
 }
 
-/// The notes to take, and the limits for them.
+/// What a journal records, and its limits.
 pub(super) struct Recording<'a> {
     pub facts: &'a Facts,
     pub threads: usize,
-    /// In which acquisitions count.
+    /// The time in which acquisitions count.
     pub window_ns: Range<u64>,
     /// The wait after which a thread counts as starved.
     pub starvation_ns: u64,
-    /// Whether to record how long locks are waited for and held.
+    /// Whether to record waits for locks and holds.
     pub lockstat: bool,
 }
 
-/// What the machine has counted so far.
+/// The present counts of the machine.
 fn so_far() -> (Counters, Times) {
     (Machine::current_counters(), Machine::current_times())
 }
@@ -91,12 +91,12 @@ impl Journal {
         }
     }
 
-    /// When is counted, unless all threads have ended before its end.
+    /// The window that is counted, unless all threads end before its end.
     pub fn window_ns(&self) -> &Range<u64> {
         &self.window_ns
     }
 
-    /// Records something of a lock, if that is to be done, and within the window.
+    /// Adds to the record of a lock, if lockstat is on and the present time is within the window.
     fn record(&self, lock: usize, mode: Mode, note: impl FnOnce(&mut Record)) {
         let records = &mut *self.lockstat.borrow_mut();
         if self.window_ns.contains(&Sim::now_ns())
@@ -106,12 +106,12 @@ impl Journal {
         }
     }
 
-    /// What was recorded, by lock and mode; nothing if that was not to be.
+    /// The records by lock and mode. Empty if nothing is recorded.
     pub fn records(&self) -> Ref<'_, Vec<[Record; 2]>> {
         self.lockstat.borrow()
     }
 
-    /// What has been noted so far.
+    /// The notes so far.
     pub fn noted(&self) -> Ref<'_, Noted> {
         self.noted.borrow()
     }
@@ -144,7 +144,7 @@ impl Journal {
         }
     }
 
-    /// Readers have seen this number of writers.
+    /// Records how many times readers have seen a writer.
     fn note_torn(&self, times: u64) {
         self.noted.borrow_mut().torn += times;
     }
@@ -154,25 +154,25 @@ impl Journal {
         self.noted.borrow().torn > 0
     }
 
-    /// What a lock did first that it must not do, and when.
+    /// The first violation by a lock, and its time.
     pub fn violation(&self) -> Option<(u64, Violation)> {
         self.checkers.iter().find_map(Checker::violation)
     }
 
-    /// When something happened last that shows that the threads get on, in ns.
+    /// The time of the last sign that the threads make progress, in ns.
     pub fn last_alive_ns(&self) -> u64 {
         let acquired_ns = self.checkers.iter().map(Checker::last_acquired_ns).max().unwrap_or(0);
         acquired_ns.max(self.noted.borrow().last_progress_ns)
     }
 
-    /// Looks at those that wait at present.
+    /// Checks the threads that are waiting now.
     pub fn check_waits(&self, now_ns: u64) {
         for checker in &self.checkers {
             checker.check_waits(now_ns);
         }
     }
 
-    /// A wait counts, for as long as it lasts within the window, even if it does not end there.
+    /// Records the waits that are not over. They count for as long as they last within the window.
     pub fn note_open_waits(&self, now_ns: u64) {
         let noted = &mut *self.noted.borrow_mut();
         for since_ns in self.checkers.iter().flat_map(Checker::waiting_since) {
@@ -181,25 +181,25 @@ impl Journal {
     }
 }
 
-/// Observes one thread.
+/// The observer of one thread.
 pub(super) struct Scribe {
     journal: Rc<Journal>,
     thread: usize,
     node: usize,
-    /// Which of its locks the thread is at.
+    /// The index of the thread's present lock.
     lock: usize,
-    /// When it asked for that or had it, and how it had waited before it asked.
+    /// When the thread began to wait for this lock or acquired it, and its waits before.
     since_ns: u64,
     before: Waited,
 }
 
 impl Scribe {
-    /// Of this thread, which runs on this NUMA node.
+    /// The observer of this thread, which runs on this NUMA node.
     pub fn new(journal: &Rc<Journal>, thread: usize, node: usize) -> Self {
         Self { journal: Rc::clone(journal), thread, node, lock: 0, since_ns: 0, before: Waited::default() }
     }
 
-    /// Notes this number of sections of readers within which a writer wrote.
+    /// Records the number of readers' sections within which a writer wrote.
     pub fn note_torn(&self, sections: u64) {
         self.journal.note_torn(sections);
     }
@@ -236,8 +236,8 @@ impl Observer for Scribe {
         self.record_acquired(Mode::Writer);
         self.journal.acquired(self.thread, self.node, self.lock);
     }
-    // As if it left at once: it must find no writer; others may come. What a writer does meanwhile
-    // it sees itself.
+    // The checker sees a reader as if it left at once: it must find no writer, and others may
+    // enter. The reader itself sees what a writer does meanwhile.
     fn acquired_shared(&mut self) {
         self.record_acquired(Mode::Reader);
         self.journal.acquired(self.thread, self.node, self.lock);

@@ -1,4 +1,4 @@
-//! What comes of a run.
+//! The report of a run.
 
 use std::array;
 
@@ -13,7 +13,7 @@ use crate::lockstat::{LockStatistics, Mode};
 
 const MINUTE_NS: f64 = 60e9;
 
-/// What came of it.
+/// The results of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Simulated {
     /// Name of the machine.
@@ -26,59 +26,60 @@ pub struct Simulated {
     pub threads: usize,
     /// The seed.
     pub seed: u64,
-    /// Acquisitions per microsecond of virtual time, by all threads. The rare long holds, which are
-    /// not simulated, are in it at their mean.
+    /// Acquisitions per microsecond of virtual time, by all threads. Rare long holds, which are not
+    /// simulated, are included with their mean.
     pub ops_per_us: f64,
-    /// Jain's index of the threads' acquisitions: 1 is equal shares, 1/threads is one thread alone.
+    /// Jain's index of the threads' acquisitions: 1 for equal shares, 1/threads if only one thread
+    /// acquires.
     pub jain: f64,
     /// Median wait of an acquisition, in ns.
     pub wait_ns_p50: u64,
     /// 99th percentile of the wait, in ns.
     pub wait_ns_p99: u64,
-    /// Longest wait, in ns. Waits that do not end within the window are in all three figures, for
+    /// Longest wait, in ns. In all three figures, waits that do not end within the window count for
     /// as long as they last within it.
     pub wait_ns_max: u64,
     /// Transfers of a line between caches or from memory, per acquisition.
     pub line_transfers_per_op: f64,
-    /// Transfers between sockets, per acquisition.
+    /// Line transfers between sockets, per acquisition.
     pub remote_transfers_per_op: f64,
     /// Share of acquisitions whose predecessor ran on the same NUMA node.
     pub local_handover_share: f64,
-    /// Share of the threads' CPU time in slow paths of locks, as a profiler would show it: 0.1 is
-    /// 10 %. Spinning for an owner or for a spin lock is not in it. Only for locks that mark their
-    /// slow paths.
+    /// Share of the threads' CPU time in slow paths of locks, as a profiler would show it. 0.1 is
+    /// 10 %. It does not include spinning on an owner or on a spin lock. Only locks that mark their
+    /// slow paths have it.
     pub slow_path_share: f64,
-    /// Jobs that all users together do in a minute of virtual time; `None` where there are none.
+    /// Jobs that all users together complete in a minute of virtual time. `None` if there are no
+    /// jobs.
     pub jobs_per_minute: Option<f64>,
-    /// What the lock's slow paths counted within the window, indexed by [`LockEvent`]. (Not a
-    /// column: see
-    /// [`events_seen`](Self::events_seen).)
+    /// Counts from the lock's slow paths within the window, indexed by [`LockEvent`]. (Not a
+    /// column: see [`events_seen`](Self::events_seen).)
     #[serde(skip)]
     pub events: [u64; LockEvent::COUNT],
-    /// How long each of the workload's locks was waited for and held within the window, if that was
-    /// to be recorded. (Not a column.)
+    /// Statistics of waits for the workload's locks and of holds within the window, if they were
+    /// recorded. (Not a column.)
     #[serde(skip)]
     pub lockstat: Option<Vec<LockStatistics>>,
-    /// The window, in s of virtual time. (Not a column.)
+    /// The length of the window, in s of virtual time. (Not a column.)
     #[serde(skip)]
     pub window_s: f64,
 }
 
 impl Simulated {
-    /// The events that happened, and how often.
+    /// The events that happened, with their counts.
     pub fn events_seen(&self) -> impl Iterator<Item = (LockEvent, u64)> + '_ {
         let all = LockEvent::ALL.iter().map(|&event| (event, self.events[event as usize]));
         all.filter(|(_, count)| *count > 0)
     }
 }
 
-/// What came of a run of which this was noted, and after which the machine had counted that.
+/// The report of a run with this journal. `after` are the counts of the machine after the run.
 pub(super) fn report(simulation: &Simulation, journal: &Journal, after: (Counters, Times)) -> Simulated {
     let (facts, noted) = (simulation.facts(), journal.noted());
     // At least one, so that a window without acquisitions gives zeros.
     let operations = noted.acquired.iter().sum::<u64>() as f64;
     let ratio = |of: f64| if operations == 0.0 { 0.0 } else { of / operations };
-    // What ends by itself has made its last progress when the last of its threads ended.
+    // If the threads end by themselves, the last progress is the end of the last thread.
     let end_ns = if facts.ends() { noted.last_progress_ns } else { journal.window_ns().end };
     let window_ns = (end_ns - journal.window_ns().start) as f64;
     let ns_per_op = window_ns / operations + facts.left_out_ns / simulation.threads as f64;
@@ -108,7 +109,7 @@ pub(super) fn report(simulation: &Simulation, journal: &Journal, after: (Counter
     }
 }
 
-/// How long each lock was waited for and held.
+/// Statistics of waits and holds of each lock.
 fn statistics(simulation: &Simulation, journal: &Journal) -> Vec<LockStatistics> {
     let (facts, locks) = (simulation.facts(), journal.records());
     let rows = locks.iter().enumerate().flat_map(|(index, records)| {

@@ -1,4 +1,4 @@
-//! Where the threads of a workload are put.
+//! The placement of a workload's threads.
 
 use std::rc::Rc;
 
@@ -12,51 +12,51 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::facts::Facts;
 use super::journal::{Journal, Scribe};
 
-/// In which order the threads of a simulation begin.
+/// The order in which the threads of a simulation begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// The seed draws the order. In a first-come-first-served queue an order lasts for long, and
-    /// after a minute it is no longer that of the beginning.
+    /// An order chosen by the seed. A first-come-first-served queue keeps an order for long. After
+    /// a minute it is no longer the order of the beginning.
     #[default]
     Shuffled,
     /// The order of their numbers.
     InTurn,
 }
 
-/// A machine whose CPUs are to get the threads of a workload.
+/// A machine whose CPUs will get the threads of a workload.
 pub struct Seating<'a> {
-    /// The machine, for what the threads share.
+    /// The machine, for memory that the threads share.
     pub machine: &'a Machine,
     /// Its description.
     pub spec: &'a MachineSpec,
-    /// What there is to know of the workload on it.
+    /// The facts about the workload on this machine.
     pub facts: Facts,
-    /// How many threads there are to be.
+    /// The number of threads.
     pub threads: usize,
-    /// How they are spread over the machine.
+    /// How the threads are spread over the machine.
     pub placement: Placement,
-    /// In which order they begin.
+    /// The order in which they begin.
     pub start: Start,
-    /// Draws the CPUs, the order, and what the threads draw.
+    /// The random numbers for the CPUs, the order, and the seeds of the threads.
     pub seeds: &'a mut Xoshiro256PlusPlus,
     pub(super) journal: &'a Rc<Journal>,
 }
 
-/// What a thread begins with.
+/// The values with which a thread begins.
 pub struct Seat<N> {
-    /// Its number, from 0.
+    /// The thread's number, from 0.
     pub thread: usize,
-    /// What its draws follow from.
+    /// The seed of the thread's random numbers.
     pub seed: u64,
     /// A queue node on a line of its own.
     pub node: Placed<OwnLine<N>>,
-    /// Observes it.
+    /// The thread's observer.
     pub(super) scribe: Scribe,
 }
 
 impl Seating<'_> {
-    /// Puts the threads on the CPUs that the seed draws, or one after the other on all CPUs if they
-    /// are more. What a thread does is made of its seat.
+    /// Places the threads on CPUs chosen by the seed. If there are more threads than CPUs, they go
+    /// to all CPUs one after the other. `body` makes a thread's code from its seat.
     pub(super) fn seat<N: Default, B: FnOnce() + 'static>(&mut self, body: impl FnMut(Seat<N>) -> B) {
         let cpus = self.draw_cpus_for_all();
         self.seat_on(&cpus, body);
@@ -67,12 +67,12 @@ impl Seating<'_> {
         cpus.iter().copied().cycle().take(self.threads).collect()
     }
 
-    /// Draws `n` CPUs.
+    /// Chooses `n` CPUs.
     pub(super) fn draw_cpus(&mut self, n: usize) -> Vec<usize> {
         self.placement.cpus(self.spec, n, self.seeds.next_u64())
     }
 
-    /// Puts a thread on each of these CPUs.
+    /// Places a thread on each of these CPUs.
     pub(super) fn seat_on<N: Default, B: FnOnce() + 'static>(
         &mut self,
         cpus: &[usize],

@@ -1,4 +1,4 @@
-//! After which wait a thread counts as starved.
+//! The wait after which a thread counts as starved.
 
 use nearlock_collection::subjects::Fairness;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
@@ -7,9 +7,9 @@ use nearlock_sim::spec::MachineSpec;
 use super::cell::Simulation;
 use super::facts::farthest_ns;
 
-/// The wait after which a thread counts as starved, in ns: the limit that was set, or several times
-/// the bound that follows from the lock's promise. It is generous: it distinguishes a bound from
-/// none, not one bound from another.
+/// The wait after which a thread counts as starved, in ns. It is the limit that was set, or several
+/// times the bound that follows from the lock's promise. It is generous, since it must distinguish
+/// a bound from no bound, not one bound from another.
 pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
     let Simulation { machine, settings, threads, .. } = simulation;
     let facts = simulation.facts();
@@ -21,11 +21,11 @@ pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
         return u64::MAX;
     }
     if *threads > machine.cpus() {
-        // Who has no CPU waits for that too, and no lock promises anything about it.
+        // A thread without a CPU waits for the CPU too, and no lock promises a bound for that.
         return u64::MAX;
     }
     let section_ns = facts.section_ns_max + 20 * farthest_ns(machine) as u64;
-    // Interrupted as often as it can be: ticks leave at least half of the time.
+    // Interrupted as often as possible: ticks leave at least half of the time.
     let section_ns = 2 * section_ns + machine.model.tick_ns as u64;
     let threads = *threads as u64;
     let long_ns = 10 * facts.long_section_ns_max;
@@ -43,7 +43,8 @@ pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
             }
         },
         Fairness::PassLimit(limit) => {
-            // The NUMA nodes in turn, as often as it takes to get through the queue on one's own.
+            // The NUMA nodes one after the other, as often as the queue of the thread's own node
+            // requires.
             let in_turn = settings[limit as usize] + 1 + threads;
             let in_turn = numa_nodes(machine, settings) * in_turn;
             10_u64.saturating_mul(in_turn).saturating_mul(section_ns).saturating_add(long_ns)
@@ -51,7 +52,7 @@ pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
     }
 }
 
-/// How many NUMA nodes the lock sees.
+/// The number of NUMA nodes that the lock distinguishes.
 fn numa_nodes(machine: &MachineSpec, settings: &[u64; Setting::COUNT]) -> u64 {
     if NumaMode::of(settings[Setting::NumaMode as usize]) == NumaMode::Off {
         return 1;

@@ -21,7 +21,7 @@ fn cell(lock: &str, threads: usize) -> Simulation {
     }
 }
 
-/// Presets are simulated here; other workloads are tried with algorithms.
+/// Presets are simulated here. Other workloads are tested with algorithms.
 #[test]
 fn every_working_lock_passes_the_checkers_and_repeats() {
     for lock in Subject::working() {
@@ -62,7 +62,7 @@ fn correct_locks_do_not_starve_by_default_whatever_the_machine_and_the_settings(
 
 #[test]
 fn settings_say_what_counts_as_a_numa_node() {
-    // Few sections before the queue is sorted, and no flush: hand-overs are as local as they can be.
+    // Few sections until the queue is sorted, and no flush: hand-overs are as local as possible.
     let simulated = |machine: &str, mode: NumaMode, locality: NumaLocality| {
         let mut cell = cell("cna-v13-no-sro", 64);
         cell.machine = MachineSpec::builtin(machine).unwrap();
@@ -77,7 +77,7 @@ fn settings_say_what_counts_as_a_numa_node() {
     let auto = haswell(NumaMode::Auto, NumaLocality::Node);
     assert!(auto.local_handover_share > 0.9, "{auto:?}");
     assert_eq!(haswell(NumaMode::On, NumaLocality::Node), auto);
-    // There a socket has one last-level cache.
+    // On this machine a socket has one last-level cache.
     assert_eq!(haswell(NumaMode::Auto, NumaLocality::LastLevelCache), auto);
     // First come, first served.
     let off = haswell(NumaMode::Off, NumaLocality::Node);
@@ -123,7 +123,7 @@ fn a_long_section_now_and_then_starves_nobody_and_hides_no_starvation() {
     let workload = self::users("aim7-high-systime", |c| c.long_every = 50);
     let machine = MachineSpec::builtin("westmere-ex-8s").unwrap();
     let users = Simulation { machine, workload, limits, ..cell("mcs", 80) };
-    // One in a few ms, and all wait for it.
+    // One long section in a few ms, for which all threads wait.
     let (waited_ns, bound_ns) = (simulate(&users).unwrap().wait_ns_max, starvation::bound_ns(&users));
     assert!(waited_ns > 100_000, "{waited_ns}");
     assert!((2 * waited_ns..limits.window_ns).contains(&bound_ns), "{waited_ns} {bound_ns}");
@@ -151,7 +151,7 @@ fn a_pass_limit_says_how_often_the_lock_leaves_a_numa_node() {
     assert!((0.94..0.96).contains(&often.local_handover_share), "19 of 20: {often:?}");
     assert!(often.jain > 0.99 && 3 * often.wait_ns_max < seldom.wait_ns_max, "{often:?} {seldom:?}");
     assert!(often.ops_per_us < seldom.ops_per_us, "{often:?} {seldom:?}");
-    // Within the limit, which is long; but far longer than anybody waited above.
+    // This is within the limit, which is long, but far longer than any wait above.
     assert!(never.unwrap().wait_ns_max > 3 * seldom.wait_ns_max);
     let mut judged = with_limit(u64::from(u32::MAX));
     judged.limits.starvation_ns = 3 * seldom.wait_ns_max;
@@ -177,7 +177,7 @@ fn urgent_waiters_overtake_nobodys_threshold() {
 #[test]
 fn cna_is_ahead_of_qspinlock_from_eight_threads_on() {
     for threads in [8, 36, 142] {
-        // The mean: with eight threads it hangs on where they happen to run.
+        // The mean over seeds: with eight threads the result depends on where they run.
         let [stock, cna, v13] = ["qspinlock", "cna", "cna-v13"].map(|lock| {
             let limits = Limits { warm_up_ns: 1_000_000, window_ns: 5_000_000, ..Limits::default() };
             let of_seed = |seed| simulate(&Simulation { seed, limits, ..cell(lock, threads) });
@@ -215,7 +215,8 @@ fn pairs_take_turns_at_every_algorithm_and_repeat() {
             assert!(first.ops_per_us > 0.05, "{first:?}");
         }
     }
-    // One of a pair sleeps while the other has its turn, so that both have as many.
+    // One thread of a pair sleeps during the other's turn, so that both have the same number of
+    // turns.
     let both = simulate(&pairs("mcs", 2, Context1::DEFAULT)).unwrap();
     assert!(both.jain > 0.999, "{both:?}");
     assert!(matches!(
@@ -243,7 +244,8 @@ fn what_a_hop_of_a_pair_consists_of_shows() {
 
 #[test]
 fn partners_run_on_one_socket_unless_anywhere() {
-    // Each pair has a lock of its own, so that lines cross sockets only for partners that are apart.
+    // Each pair has a lock of its own, so that lines cross sockets only if partners are on two
+    // sockets.
     let remote = |partners, placement| {
         let context1 = Context1 { partners, locks: 4, ..Context1::DEFAULT };
         (1..=8)
@@ -259,7 +261,7 @@ fn partners_run_on_one_socket_unless_anywhere() {
     }
 }
 
-/// Users of a profile, changed.
+/// Users of a profile with changed constants.
 fn users(profile: &str, change: impl FnOnce(&mut Constants)) -> Box<dyn AnyWorkload> {
     let mut users = Jobs::named(profile);
     change(&mut users.constants);
@@ -287,10 +289,10 @@ fn jobs_are_as_many_as_their_lengths_allow() {
         (c.locking_percent, c.steps, c.step_ns, c.spinlock_ns) = (0, 10, 10_000, 0);
     });
     cell.machine.model.tick_hz = 0.0;
-    // Four users, 0.1 ms a job.
+    // Four users, 0.1 ms per job.
     let jobs = simulate(&cell).unwrap().jobs_per_minute.unwrap();
     assert!((jobs / 2_400_000.0 - 1.0).abs() < 0.03, "{jobs}");
-    // Those that sleep as long as they work do half.
+    // Users that sleep as long as they work complete half as many jobs.
     cell.workload = users("aim7-compute", |c| {
         (c.locking_percent, c.steps, c.step_ns, c.spinlock_ns) = (0, 10, 10_000, 0);
         (c.sleep_percent, c.sleep_ns) = (100, 10_000);
@@ -309,7 +311,7 @@ fn users_may_be_more_than_cpus_and_then_share_them() {
         cell.workload = self::users("aim7-compute", |c| (c.locking_percent, c.spinlock_ns) = (0, 0));
         simulate(&cell).unwrap().jobs_per_minute.unwrap()
     };
-    // All 18 cores are busy with 18 users, and with 100.
+    // All 18 cores are busy with 18 users as well as with 100.
     let (each_its_own, shared) = (jobs(18), jobs(100));
     assert!((shared / each_its_own - 1.0).abs() < 0.1, "{each_its_own} {shared}");
 }
@@ -320,7 +322,7 @@ fn users_that_end_are_counted_from_their_beginning_to_the_end_of_the_last() {
     cell.machine.smt = 1;
     cell.machine.sockets = 1;
     cell.workload = users("aim7-short", |_| {});
-    // Whatever the window, 18 cores have 36 users with 100 jobs each to do.
+    // With any window, 18 cores have to complete 100 jobs for each of 36 users.
     for window_ns in [1_000_000, 60_000_000] {
         cell.limits.window_ns = window_ns;
         let jobs = simulate(&cell).unwrap().jobs_per_minute.unwrap();
@@ -336,7 +338,7 @@ fn the_roots_lock_is_of_the_tested_type_or_a_semaphore_that_sleeps() {
         cell.workload = users("aim7-custom", |c| (c.locking_percent, c.jobs, c.root) = (100, 0, root));
         simulate(&cell).unwrap().slow_path_share
     };
-    // Of these two only the semaphore marks its slow path.
+    // Of these two locks only the semaphore marks its slow path.
     assert_eq!(slow_path_share(Root::Last), 0.0);
     assert!(slow_path_share(Root::Rwsem) > 0.0);
 }

@@ -1,4 +1,4 @@
-//! What a workload is: a file of [`workloads`](super::workloads) has one, or a family of them.
+//! The definition of a workload. Each file of [`workloads`](super::workloads) has one, or a family.
 
 use std::fmt::Debug;
 
@@ -10,7 +10,7 @@ use super::facts::Facts;
 use super::seating::Seating;
 use crate::settings::fields::{self, Field, FieldRow, Refused};
 
-/// What the threads of a simulation do, with its parameters.
+/// The code of a simulation's threads, with its parameters.
 pub trait Workload: Clone + Debug + Send + Sync + 'static {
     /// The parameters that can be set, as `NAME.KEY=VALUE`.
     const FIELDS: &'static [Field<Self>];
@@ -18,17 +18,17 @@ pub trait Workload: Clone + Debug + Send + Sync + 'static {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// What its threads do, in a sentence.
+    /// A sentence about its threads.
     fn summary(&self) -> &'static str;
 
-    /// What a simulation has to know of it.
+    /// The facts that a simulation needs.
     fn facts(&self, machine: &MachineSpec) -> Facts;
 
-    /// Puts its threads on the machine. Its locks are of this type.
+    /// Places its threads on the machine. Its locks have type `L`.
     fn start<L: Gate>(&self, seating: &mut Seating<'_>);
 }
 
-/// A `Workload`, whichever it is.
+/// A `Workload` of any type.
 pub trait AnyWorkload: Debug + Send + Sync {
     /// As `Workload::name`.
     fn name(&self) -> &'static str;
@@ -36,15 +36,15 @@ pub trait AnyWorkload: Debug + Send + Sync {
     fn summary(&self) -> &'static str;
     /// As `Workload::facts`.
     fn facts(&self, machine: &MachineSpec) -> Facts;
-    /// The same with the same parameters.
+    /// A copy with the same parameters.
     fn copy(&self) -> Box<dyn AnyWorkload>;
-    /// Its parameters, as they are.
+    /// The parameters with their present values.
     fn fields(&self) -> Vec<FieldRow>;
-    /// Sets one of them.
+    /// Sets a parameter.
     ///
     /// # Errors
     ///
-    /// If there is none of this key, or it cannot have this value.
+    /// If there is no parameter with this key, or it cannot have this value.
     fn set(&mut self, key: &str, value: Value) -> Result<(), Refused>;
     /// As `Workload::start`, with the current lock.
     fn start_erased(&self, seating: &mut Seating<'_>);

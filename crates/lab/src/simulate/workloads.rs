@@ -1,5 +1,5 @@
-//! All workloads. Each file has one, or a family whose members differ in their parameters alone;
-//! beside the published tables nothing else knows a workload by its name.
+//! All workloads. Each file has one, or a family whose members differ only in their parameters.
+//! Except for the published tables, no other code refers to a workload by name.
 
 mod context1;
 mod jobs;
@@ -21,7 +21,7 @@ pub use will_it_scale::WillItScale;
 
 use super::workload::{AnyWorkload, Workload};
 
-/// All workloads with their defaults, family by family.
+/// All workloads with their defaults, by family.
 pub const WORKLOADS: &[&[&dyn AnyWorkload]] = &[
     &[&Locktorture::DEFAULT],
     &[&Sections::DEFAULT],

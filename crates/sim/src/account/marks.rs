@@ -1,4 +1,4 @@
-//! What tasks say of themselves: in which region they are, and how they wait.
+//! Marks that tasks make: the region that they are in, and how they wait.
 
 use std::ops::Range;
 
@@ -8,36 +8,36 @@ use super::{REGIONS, SLOW_PATH, SPINNING, Times};
 use crate::engine::Engine;
 use crate::machine::with;
 
-/// The calling task is in a region until this is dropped; then it is in the one where it was
-/// before.
+/// A region that the calling task is in until this value is dropped. The task then returns to the
+/// region in which it was before.
 #[must_use = "the region ends when this is dropped"]
 #[derive(Debug)]
 pub struct Inside {
     outer: u8,
 }
 
-/// Marks that the calling task is in a region.
+/// Marks that the calling task enters a region.
 ///
 /// # Panics
 ///
-/// If there is no such region.
+/// If the region does not exist.
 pub fn enter(region: usize) -> Inside {
     assert!(region < REGIONS, "region {region} of {REGIONS}");
     Inside { outer: with(|inner| inner.engine.borrow_mut().enter_region(region as u8)) }
 }
 
-/// How the calling task has waited for locks so far, in virtual time. Always counted, since that
-/// takes none.
+/// How the calling task has waited for locks so far, in virtual time. This is always counted, since
+/// counting takes no virtual time.
 pub fn waited() -> Waited {
     with(|inner| inner.task(|task| task.account.waited))
 }
 
-/// The calling task has looked once more, and goes on waiting awake.
+/// Counts one more look of the calling task, which continues to wait awake.
 pub(crate) fn turn() {
     with(|inner| inner.task(|task| task.account.waited.turns += 1));
 }
 
-/// The calling task has slept since then.
+/// Counts the time since `began_ps` as sleep of the calling task.
 pub(crate) fn slept_since(began_ps: u64) {
     with(|inner| {
         let slept_ps = inner.now_ps() - began_ps;
@@ -48,7 +48,7 @@ pub(crate) fn slept_since(began_ps: u64) {
     });
 }
 
-/// Marks that the calling task spins, if it is in a slow path. A turn.
+/// Marks that the calling task spins, if it is in a slow path, and counts a turn of the spin loop.
 pub(crate) fn spin() -> Inside {
     turn();
     Inside { outer: with(|inner| inner.engine.borrow_mut().spin_in_region()) }
@@ -61,19 +61,20 @@ impl Drop for Inside {
 }
 
 impl Engine {
-    /// The current task is in this region from now on. Returns where it was.
+    /// Moves the current task to this region. Returns the region in which it was.
     fn enter_region(&mut self, region: u8) -> u8 {
         let now_ps = self.now_ps;
         self.current_task().account.enter_region(region, now_ps)
     }
 
-    /// The current task spins from now on, if it is in a slow path. Returns where it was.
+    /// Moves the current task to the spinning region if it is in a slow path. Returns the region in
+    /// which it was.
     fn spin_in_region(&mut self) -> u8 {
         let region = self.current_task().account.region;
         if usize::from(region) == SLOW_PATH { self.enter_region(SPINNING as u8) } else { region }
     }
 
-    /// The times of some tasks together.
+    /// The sum of the times of some tasks.
     pub fn times(&self, tasks: Range<usize>, now_ps: u64) -> Times {
         let mut sum = Times::default();
         self.tasks[tasks].iter().for_each(|task| task.account.add_to(&mut sum, now_ps));

@@ -1,20 +1,20 @@
-//! Which CPU a woken task gets, and how waiting tasks come to CPUs that have nothing to do.
+//! The choice of a CPU for a woken task, and the movement of waiting tasks to idle CPUs.
 //!
-//! As Linux does it: a wake-up looks for an idle CPU no farther than the last-level cache of the
-//! previous one; a CPU that becomes idle looks near and then far for a task that waits; and at the
-//! tick of a CPU for which tasks wait an idle one is woken to take one. Not modelled: wake-ups that
-//! pull a task to its waker, and balancing of CPUs that are all busy.
+//! This follows Linux. A wake-up looks for an idle CPU only in the last-level cache domain of the
+//! task's previous CPU. A CPU that becomes idle looks for a waiting task first nearby, then far
+//! away. At the tick of a CPU that tasks wait for, an idle CPU is woken to take one of them.
+//! Wake-ups that pull a task to its waker, and balancing between busy CPUs, are not modelled.
 
 use crate::engine::Engine;
 use crate::events::Event;
 use crate::spec::{Balance, WakePlacement};
 
-/// A task that has run so recently has its data in its CPU's cache, and is not moved, in ps. Linux:
-/// `sched_migration_cost_ns`.
+/// A task that has run within this time, in ps, is not moved, since its data is in its CPU's cache.
+/// Linux: `sched_migration_cost_ns`.
 const CACHE_HOT_PS: u64 = 500_000_000;
 
 impl Engine {
-    /// The CPU of a task that is woken and ran last on `previous`.
+    /// The CPU for a task that is woken and that last ran on `previous`.
     pub(super) fn cpu_to_wake_on(&self, previous: u32) -> u32 {
         let looks_around =
             self.cpus.placement == WakePlacement::Idle && !self.cpus.is_idle(previous as usize);
@@ -23,7 +23,7 @@ impl Engine {
         found.map_or(previous, |cpu| cpu as u32)
     }
 
-    /// A task for a CPU that has become idle: from the busiest CPU of its socket, else of the
+    /// A task for a CPU that has become idle: from the busiest CPU of its socket, or else of the
     /// machine.
     pub(super) fn pull(&mut self, cpu: u32) -> Option<u32> {
         if self.cpus.waiting == 0 || self.cpus.balance == Balance::Off {
@@ -34,13 +34,14 @@ impl Engine {
             if let Some(id) = self.take_away(busiest as u32, cpu) {
                 return Some(id);
             }
-            // Its tasks are too hot to be moved; at its tick they may not be any more.
+            // The tasks of this CPU are too hot to be moved. At its next tick they may no longer
+            // be.
             self.arm_tick(busiest as u32);
         }
         None
     }
 
-    /// Gives a task that waits for a CPU to an idle one, if there is one: the nearest.
+    /// Gives a task that waits for a CPU to the nearest idle CPU, if there is one.
     pub(super) fn push_away(&mut self, cpu: u32) {
         if self.cpus.idle == 0 || self.cpus.balance == Balance::Off {
             return;
@@ -53,7 +54,7 @@ impl Engine {
         }
     }
 
-    /// Takes a task out of a queue, and gives it its virtual runtime on another CPU.
+    /// Takes a task out of a queue, and sets its virtual runtime on another CPU.
     fn take_away(&mut self, from: u32, to: u32) -> Option<u32> {
         let (tasks, now_ps) = (&self.tasks, self.now_ps);
         let is_cold = |id: u32| now_ps >= tasks[id as usize].account.ran_until_ps + CACHE_HOT_PS;
@@ -63,7 +64,7 @@ impl Engine {
         Some(id)
     }
 
-    /// Whether an idle CPU might take tasks that wait for others.
+    /// Whether an idle CPU might take tasks that wait for other CPUs.
     pub(super) fn somebody_is_idle(&self) -> bool {
         self.cpus.idle > 0 && self.cpus.balance == Balance::Idle
     }

@@ -1,4 +1,4 @@
-//! The CPUs as a scheduler sees them: who runs, who waits, and which of them are near each other.
+//! The scheduler's view of the CPUs: running tasks, waiting tasks, and the distances between CPUs.
 
 use std::ops::Range;
 
@@ -9,23 +9,23 @@ use crate::ticks::NEVER;
 /// A CPU.
 #[derive(Debug)]
 pub struct Cpu {
-    /// The task that has it: also while that is switched to, and while it leaves until its stores
-    /// are visible.
+    /// The task that has the CPU. It also has the CPU while the CPU switches to it, and while it
+    /// leaves until its stores are visible.
     pub running: Option<u32>,
-    /// The task that had it last.
+    /// The task that had the CPU last.
     pub last: Option<u32>,
     pub queue: RunQueue,
-    /// Whether the task that runs should give way when it can.
+    /// Whether the running task should give way when it can.
     pub need_resched: bool,
-    /// Up to when the CPU time of the task that runs has been counted.
+    /// The moment up to which the running task's CPU time has been counted.
     pub counted_ps: u64,
-    /// CPU time of this turn, as far as it has been counted.
+    /// The CPU time of this turn that has been counted.
     pub turn_ps: u64,
-    /// The moment of the next tick that the scheduler looks at, if somebody waits.
+    /// The next tick that the scheduler looks at, if a task waits.
     pub tick_ps: u64,
-    /// The moment of its first tick, once drawn.
+    /// The CPU's first tick, once it is known.
     pub first_tick_ps: Option<u64>,
-    /// Whether it counts as busy: it has a task that runs, or its first one is still to begin.
+    /// Whether the CPU counts as busy: it has a running task, or its first task has yet to begin.
     pub is_busy: bool,
 }
 
@@ -48,13 +48,13 @@ impl Cpu {
 /// The CPUs of a machine, and how they are scheduled.
 pub struct Cpus {
     pub all: Vec<Cpu>,
-    /// Of each core, how many of its hardware threads are busy.
+    /// The number of busy hardware threads of each core.
     busy_threads: Vec<u32>,
-    /// Whether some CPU has more than one task, so that it matters when a CPU has none.
+    /// Whether some CPU has more than one task. Only then does it matter whether a CPU has none.
     pub are_shared: bool,
-    /// Tasks that wait for a CPU, over all queues.
+    /// The number of tasks that wait for a CPU, over all queues.
     pub waiting: usize,
-    /// CPUs that no task has.
+    /// The number of CPUs without a task.
     pub idle: usize,
     pub turns: Turns,
     pub switch_ps: u64,
@@ -96,18 +96,18 @@ impl Cpus {
         (cpu as usize / self.threads_per_core) as u16
     }
 
-    /// How many hardware threads of a CPU's core are busy.
+    /// The number of busy hardware threads of a CPU's core.
     pub fn busy_threads_of(&mut self, cpu: u32) -> &mut u32 {
         let core = self.core_of(cpu);
         &mut self.busy_threads[usize::from(core)]
     }
 
-    /// The hardware threads of a CPU's core, itself among them.
+    /// The hardware threads of a CPU's core, including this one.
     pub fn of_core(&self, cpu: u32) -> Range<usize> {
         around(cpu, self.threads_per_core)
     }
 
-    /// The CPUs that share a cache with this one.
+    /// The CPUs that share a cache with this one, including this one.
     pub fn of_domain(&self, cpu: u32) -> Range<usize> {
         around(cpu, self.threads_per_domain)
     }
@@ -120,8 +120,8 @@ impl Cpus {
         self.all[cpu].running.is_none()
     }
 
-    /// An idle CPU of a range, the first behind `cpu` and then from the range's beginning: one on a
-    /// core of which all hardware threads are idle, else any.
+    /// An idle CPU of a range. A CPU on a core whose hardware threads are all idle comes first,
+    /// then any other. The search begins at `cpu` and wraps around at the end of the range.
     pub fn idle_in(&self, range: Range<usize>, cpu: u32) -> Option<usize> {
         if self.idle == 0 {
             return None;
@@ -138,14 +138,14 @@ impl Cpus {
         any
     }
 
-    /// The CPU of a range for which most tasks wait; of equals the first.
+    /// The CPU of a range that most tasks wait for, and the first of them if there are several.
     pub fn busiest_in(&self, range: Range<usize>) -> Option<usize> {
         let most = range.clone().map(|cpu| self.all[cpu].queue.len()).max()?;
         if most == 0 { None } else { range.into_iter().find(|&cpu| self.all[cpu].queue.len() == most) }
     }
 }
 
-/// The group of so many to which an item belongs.
+/// The aligned group of `group` items that contains an item.
 fn around(item: u32, group: usize) -> Range<usize> {
     let first = item as usize / group * group;
     first..first + group
@@ -155,7 +155,7 @@ fn around(item: u32, group: usize) -> Range<usize> {
 mod tests {
     use super::*;
 
-    /// Two sockets of two domains of two cores of two threads.
+    /// Two sockets with two domains each, two cores per domain, two threads per core.
     fn cpus() -> Cpus {
         let mut spec = MachineSpec::builtin("epyc-rome-2s").unwrap();
         spec.set("cores-per-socket", "8").unwrap();

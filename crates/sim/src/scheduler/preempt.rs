@@ -1,5 +1,4 @@
-//! When a task has to give way to others: at the end of its turn, or for one that has run much
-//! less.
+//! Preemption: a task gives way at the end of its turn, or for a task that has run much less.
 
 use crate::account::Phase;
 use crate::engine::Engine;
@@ -9,8 +8,8 @@ use crate::task::{Return, State};
 use crate::ticks::NEVER;
 
 impl Engine {
-    /// Has the scheduler look at a CPU's next tick, if that may matter: somebody waits, and the
-    /// task that runs has not been told yet to give way, or another CPU could take who waits.
+    /// Schedules the CPU's next tick, if it may matter. It matters if a task waits, and either the
+    /// running task has not been told to give way or another CPU could take the waiting task.
     pub(super) fn arm_tick(&mut self, cpu: u32) {
         let somebody_is_idle = self.somebody_is_idle();
         let at = self.cpus.at(cpu);
@@ -26,8 +25,7 @@ impl Engine {
         }
     }
 
-    /// The timer interrupts a CPU for which tasks wait; or the task that has it is to be taken off
-    /// it.
+    /// Handles a timer interrupt of a CPU that tasks wait for, or preempts the CPU's task.
     pub fn tick(&mut self, cpu: u32) {
         if self.cpus.at(cpu).tick_ps != self.now_ps {
             return self.take_off(cpu);
@@ -44,7 +42,8 @@ impl Engine {
         self.arm_tick(cpu);
     }
 
-    /// Whether the task that runs on a CPU has had its turn, or is ahead of who waits by a turn.
+    /// Whether a CPU's running task has used up its turn, or is ahead of the first waiting task by
+    /// a turn.
     fn is_turn_over(&self, cpu: u32) -> bool {
         let (at, turns) = (&self.cpus.all[cpu as usize], &self.cpus.turns);
         let (Some(id), Some(first_ps)) = (at.running, at.queue.first_ps()) else { return false };
@@ -53,8 +52,8 @@ impl Engine {
         at.turn_ps > slice_ps || at.turn_ps >= turns.granularity_ps && ahead_ps > slice_ps
     }
 
-    /// A task has been woken into the queue of a CPU: takes the CPU from one that has run much
-    /// more.
+    /// Preempts a CPU's running task for one that has been woken into its queue, if the running
+    /// task has run much more.
     pub(super) fn preempt_for(&mut self, cpu: u32, woken: u32) {
         let Some(running) = self.cpus.at(cpu).running else { return };
         let runtime_ps = |id: u32| self.tasks[id as usize].runtime_ps;
@@ -76,16 +75,16 @@ impl Engine {
         }
     }
 
-    /// Where tasks can be taken off their CPU anywhere, does so with the one that runs here: from
-    /// the event loop, since it may be running at this very moment.
+    /// Preempts the task that runs here, if tasks can be preempted anywhere. This is done from the
+    /// event loop, since the task may be running at this very moment.
     pub(super) fn demand(&mut self, cpu: u32) {
         if self.cpus.preemption == Preemption::Anywhere {
             self.events.schedule(self.now_ps, Event::Tick(cpu));
         }
     }
 
-    /// Takes the task that runs off its CPU, if it should give way; at the end of an interrupt if
-    /// there is one.
+    /// Preempts the running task if it should give way. During an interrupt this waits until the
+    /// interrupt ends.
     fn take_off(&mut self, cpu: u32) {
         let first_ps = self.first_tick_of(cpu);
         let at = self.cpus.at(cpu);
@@ -103,7 +102,7 @@ impl Engine {
                 return;
             }
             State::Ready | State::Line { .. } => {}
-            // It leaves anyway, or has not come yet.
+            // The task leaves anyway, or has not arrived yet.
             _ => return,
         }
         if !self.has_to_go(cpu) {
@@ -119,7 +118,7 @@ impl Engine {
         self.give_way(id, going_on);
     }
 
-    /// Takes back the event by which a task would go on. Returns how it goes on later.
+    /// Cancels the event by which a task would continue. Returns how it continues later.
     fn interrupt(&mut self, id: u32, first_tick_ps: u64) -> Return {
         let now_ps = self.now_ps;
         let task = &mut self.tasks[id as usize];
@@ -131,14 +130,14 @@ impl Engine {
         Return::Compute(self.ticks.left_ps(first_tick_ps, task.next_tick_ps, now_ps, due_ps))
     }
 
-    /// Whether an event by which a task was to go on has been taken back.
+    /// Whether the event that should resume a task has been cancelled.
     #[cold]
     pub fn is_stale(&mut self, id: u32, event: Event) -> bool {
         let now_ps = self.now_ps;
         let task = &mut self.tasks[id as usize];
         let is_due = task.due_ps == now_ps && task.looks_when_due == matches!(event, Event::Look(_));
         if is_due {
-            // One of the same moment is as good, but only one.
+            // An uncancelled event at the same moment does as well, but only one counts.
             task.due_ps = NEVER;
         } else {
             task.stale_events -= 1;
@@ -146,7 +145,8 @@ impl Engine {
         !is_due
     }
 
-    /// Takes a task off its CPU that would go on by `then`, its access being done.
+    /// Takes a task off its CPU once its access is done. The task would otherwise continue by
+    /// `then`.
     #[cold]
     pub fn leave_at_last(&mut self, id: u32, then: Event) -> bool {
         self.tasks[id as usize].must_leave = false;
@@ -159,8 +159,8 @@ impl Engine {
         true
     }
 
-    /// Whether the task that runs on a CPU has run more than one that waits. If not, it has another
-    /// turn.
+    /// Whether the task that runs on a CPU has run more than a waiting task. If not, it gets
+    /// another turn.
     fn has_to_go(&mut self, cpu: u32) -> bool {
         self.count_runtime(cpu);
         let at = &mut self.cpus.all[cpu as usize];
@@ -173,14 +173,14 @@ impl Engine {
         goes
     }
 
-    /// Takes a task off its CPU that is ready to go on.
+    /// Takes a task off its CPU that is ready to continue.
     fn give_way(&mut self, id: u32, going_on: Return) {
         let task = &mut self.tasks[id as usize];
         (task.state, task.going_on) = (State::Leaving, going_on);
         self.leave(id, Phase::Waiting);
     }
 
-    /// The current task leaves a section in which it kept its CPU.
+    /// Ends a section in which the current task kept its CPU.
     pub fn leave_section(&mut self) {
         let task = self.current_task();
         task.sections -= 1;
@@ -190,13 +190,14 @@ impl Engine {
         }
     }
 
-    /// Whether the current task's CPU is wanted by others.
+    /// Whether other tasks want the current task's CPU.
     pub fn is_wanted(&self) -> bool {
         let cpu = self.tasks[self.current as usize].cpu;
         self.cpus.all[cpu as usize].need_resched
     }
 
-    /// The current task offers its CPU to others. Whether it has to suspend itself.
+    /// Offers the current task's CPU to other tasks. Returns whether the current task must suspend
+    /// itself.
     pub fn offer(&mut self) -> bool {
         let (id, cpu) = (self.current, self.current_task().cpu);
         if !self.is_wanted() || !self.has_to_go(cpu) {
@@ -206,13 +207,13 @@ impl Engine {
         true
     }
 
-    /// The current task gives its CPU to another that is ready, if there is one. Whether it has to
-    /// suspend itself.
+    /// Gives the current task's CPU to another ready task, if there is one. Returns whether the
+    /// current task must suspend itself.
     pub fn yield_cpu(&mut self) -> bool {
         let (id, cpu) = (self.current, self.current_task().cpu);
         self.count_runtime(cpu);
         let Some(first_ps) = self.cpus.at(cpu).queue.first_ps() else { return false };
-        // Behind the first.
+        // Place the current task behind the first waiting task.
         let task = self.current_task();
         task.runtime_ps = task.runtime_ps.max(first_ps);
         self.give_way(id, Return::Resume);

@@ -1,39 +1,41 @@
-//! The tasks that are ready for a CPU, and who of them is next: whoever has run least.
+//! The queue of tasks that are ready for a CPU. The task that has run least is next.
 //!
-//! A task's *virtual runtime* is the CPU time that it has had; all weigh the same. One that has
-//! slept comes back with a credit, but not with all that it has missed, and one that goes to
-//! another CPU takes its lead or lag along.
+//! A task's *virtual runtime* is the CPU time that it has had. All tasks have the same weight. A
+//! task that has slept comes back with a credit, but not with all the time that it has missed. A
+//! task that moves to another CPU keeps its lead or lag. A *turn* is a task's time slice.
 //!
 //! Source: the completely fair scheduler of Linux as its documentation of 2013 describes it
 //! (`Documentation/scheduler/sched-design-CFS.txt`) and the defaults of its `sched_*_ns` settings.
 
 use std::collections::BTreeMap;
 
-/// Every ready task gets a turn within this time, in ps, while there are few. Linux:
+/// Every ready task gets a turn within this time, in ps, while there are few tasks. Linux:
 /// `sched_latency_ns`.
 const LATENCY_PS: u64 = 6_000_000_000;
-/// A turn is no shorter than this, in ps. Linux: `sched_min_granularity_ns`.
+/// The shortest turn, in ps. Linux: `sched_min_granularity_ns`.
 const GRANULARITY_PS: u64 = 750_000_000;
-/// By so much less must a woken task have run to take the CPU from the one that has it, in ps.
+/// A woken task takes the CPU from the running task if it has run less by more than this, in ps.
 /// Linux: `sched_wakeup_granularity_ns`.
 const WAKE_GRANULARITY_PS: u64 = 1_000_000_000;
-/// The three above are for one CPU and grow with the logarithm of their number, up to this many.
+/// The three values above are for one CPU. They grow with the logarithm of the number of CPUs, up
+/// to this many.
 const SCALED_CPUS_MAX: usize = 8;
-/// Virtual runtime begins here, in ps, so that none is below 0.
+/// The virtual runtime of the first tasks, in ps. It keeps all virtual runtimes above 0.
 const ORIGIN_PS: u64 = 1 << 50;
 
-/// Lengths of turns, in ps.
+/// The lengths of turns, in ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     latency_ps: u64,
-    /// No turn is shorter.
+    /// The shortest turn.
     pub granularity_ps: u64,
-    /// A woken task waits for its turn unless it has run less by this.
+    /// A woken task waits for its turn unless it has run less than the running task by more than
+    /// this.
     pub wake_granularity_ps: u64,
 }
 
 impl Turns {
-    /// Those of a machine of so many CPUs.
+    /// The turns on a machine with `cpus` CPUs.
     pub fn new(cpus: usize) -> Self {
         let factor = 1 + u64::from(cpus.clamp(1, SCALED_CPUS_MAX).ilog2());
         Self {
@@ -43,12 +45,12 @@ impl Turns {
         }
     }
 
-    /// The turn of each of so many tasks, the one that runs among them.
+    /// The turn of each of `ready` tasks, including the running task.
     pub fn slice_ps(&self, ready: usize) -> u64 {
         (self.latency_ps / ready.max(1) as u64).max(self.granularity_ps)
     }
 
-    /// What a sleeper may lag behind when it comes back: half of the latency.
+    /// How far a sleeper may lag behind when it comes back: half of the latency.
     fn credit_ps(&self) -> u64 {
         self.latency_ps / 2
     }
@@ -57,11 +59,11 @@ impl Turns {
 /// The tasks that wait for a CPU.
 #[derive(Debug)]
 pub struct RunQueue {
-    /// By virtual runtime, then in the order in which they came.
+    /// Ordered by virtual runtime, then by arrival.
     waiting: BTreeMap<(u64, u64), u32>,
-    /// How many have come so far.
+    /// How many tasks have arrived so far.
     came: u64,
-    /// The least virtual runtime here; never goes back.
+    /// The least virtual runtime of this CPU. It never decreases.
     least_ps: u64,
 }
 
@@ -85,29 +87,29 @@ impl RunQueue {
         self.waiting.insert((runtime_ps, self.came), task);
     }
 
-    /// Takes the one that has run least.
+    /// Removes and returns the task that has run least.
     pub fn pop(&mut self) -> Option<u32> {
         self.waiting.pop_first().map(|(_, task)| task)
     }
 
-    /// The virtual runtime of the one that has run least.
+    /// The virtual runtime of the task that has run least.
     pub fn first_ps(&self) -> Option<u64> {
         self.waiting.first_key_value().map(|(key, _)| key.0)
     }
 
-    /// Takes the first that `may_go`.
+    /// Removes and returns the first task that `may_go`.
     pub fn take_first(&mut self, may_go: impl Fn(u32) -> bool) -> Option<u32> {
         let key = self.waiting.iter().find(|(_, task)| may_go(**task)).map(|(key, _)| *key)?;
         self.waiting.remove(&key)
     }
 
-    /// Brings the least virtual runtime up to date, that of the task that runs being `running_ps`.
+    /// Updates the least virtual runtime. `running_ps` is that of the running task.
     pub fn advance(&mut self, running_ps: u64) {
         let least_ps = self.first_ps().map_or(running_ps, |first_ps| first_ps.min(running_ps));
         self.least_ps = self.least_ps.max(least_ps);
     }
 
-    /// The virtual runtime here of a task that has `runtime_ps` on CPU `from`.
+    /// The virtual runtime on this CPU of a task that has `runtime_ps` on CPU `from`.
     pub fn of_migrant(&self, runtime_ps: u64, from: &Self) -> u64 {
         runtime_ps + self.least_ps - from.least_ps
     }
@@ -117,9 +119,9 @@ impl RunQueue {
         runtime_ps.max(self.least_ps - turns.credit_ps())
     }
 
-    /// The virtual runtime of a task that begins: behind those that are here, by the shortest turn.
-    /// Linux takes the present turn, which is longer for the first of many that begin together
-    /// than for the last.
+    /// The virtual runtime of a new task: the least virtual runtime plus the shortest turn. Linux
+    /// adds the present turn. If many tasks begin together, this is longer for the first than for
+    /// the last.
     pub fn of_newcomer(&self, turns: &Turns) -> u64 {
         self.least_ps + turns.granularity_ps
     }

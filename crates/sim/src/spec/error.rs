@@ -1,16 +1,16 @@
-//! What can be wrong with a machine that a user names, describes or changes.
+//! Errors in a machine that a user names, describes or changes.
 
 use thiserror::Error;
 
-/// What is wrong with a machine file, a machine's name or a machine setting.
+/// An error in a machine file, a machine's name or a machine setting.
 ///
-/// Every message says what is wrong, where (file and key) and what would be right.
+/// Every message tells the problem, its place (file and key), and what would be right.
 #[derive(Debug, Error)]
 pub enum SpecError {
     /// Neither a built-in machine nor a path.
     #[error("there is no machine `{name}`; there are: {}; or give the path of a file", known.join(", "))]
     UnknownMachine {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The built-in machines.
         known: Vec<&'static str>,
@@ -18,9 +18,9 @@ pub enum SpecError {
     /// The machine file cannot be read.
     #[error("cannot read the machine file {path}: {source}")]
     Unreadable {
-        /// Its path.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// Not TOML, or a key that is unknown, missing or of the wrong type.
@@ -31,14 +31,14 @@ pub enum SpecError {
         /// The parser's message, with line and column.
         message: String,
     },
-    /// A key whose value, or lack of one, makes no machine.
+    /// A key with an impossible value, or a missing key.
     #[error("{origin}: {key}: {problem}")]
     Invalid {
         /// The file.
         origin: String,
         /// The key with its table.
         key: String,
-        /// What is wrong with the value and what would be right.
+        /// The problem with the value, and what would be right.
         problem: String,
     },
     /// `machine.KEY=VALUE` with a key that no machine has.
@@ -46,7 +46,7 @@ pub enum SpecError {
     UnknownSetting {
         /// The key.
         key: String,
-        /// The settings that there are.
+        /// The settings that exist.
         known: Vec<&'static str>,
     },
     /// `machine.KEY=VALUE` with a value that this machine cannot have.
@@ -61,7 +61,7 @@ pub enum SpecError {
     },
 }
 
-/// What is wrong with the value of a key.
+/// A problem with the value of a key.
 pub(super) struct Problem {
     pub(super) key: String,
     pub(super) problem: String,

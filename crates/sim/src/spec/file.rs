@@ -1,4 +1,4 @@
-//! The form of a machine file, before defaults, derivation and checks.
+//! The format of a machine file, before defaults, derivation and checks.
 
 use serde::Deserialize;
 
@@ -38,8 +38,8 @@ pub(super) struct TopologyTable {
     pub(super) hops: Option<Vec<Vec<usize>>>,
 }
 
-/// `[latency_ns]`: `cas` alone, or all the others, or for one core `load_memory`; each has one
-/// value per distance.
+/// `[latency_ns]`: `cas` alone, or all other keys, or `load_memory` alone for one core. Each key
+/// has one value per distance.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LatencyTable {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::error::Problem;
 
-/// Where and when the figures of a machine file were measured, and how far they spread.
+/// When and where the figures of a machine file were measured, and how far they spread.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -14,37 +14,38 @@ pub struct Measured {
     pub date: String,
     /// The program that measured, with its version.
     pub by: String,
-    /// The processor's name, as the system tells it.
+    /// The processor's name, as reported by the system.
     pub processor: String,
     /// The system's name and release.
     pub system: String,
-    /// The CPUs that were described, as the system numbers them.
+    /// The CPUs that were described, in the system's numbering.
     pub cpus: String,
-    /// How the threads that measured were scheduled.
+    /// The scheduling of the threads that measured.
     pub priority: String,
-    /// What a reader should know: what was left out, what is not measured but derived.
+    /// Remarks for readers: what was left out, and which figures are derived rather than measured.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Each figure by its key in the file, those that have a value per distance with `.` and its
-    /// name after the key; and by names of their own the figures that the model does not have.
+    /// Each figure by its key in the file. If a key has a value per distance, `.` and the
+    /// distance's name follow the key. Figures that the model does not have are listed under other
+    /// names.
     pub figures: BTreeMap<String, MeasuredFigure>,
 }
 
-/// The middle half of what was measured of one thing, in the unit of its key.
+/// The middle half of the samples of one figure, in the unit of its key.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredFigure {
-    /// A quarter of the samples is below.
+    /// The lower quartile.
     pub low: f64,
-    /// Half of them is below.
+    /// The median.
     pub median: f64,
-    /// A quarter is above.
+    /// The upper quartile.
     pub high: f64,
-    /// How many samples there are.
+    /// The number of samples.
     pub samples: u64,
 }
 
-/// Checks texts, which are printed, and figures.
+/// Checks the texts, which are printed, and the figures.
 pub(super) fn check(measured: &Measured) -> Result<(), Problem> {
     let Measured { date, by, processor, system, cpus, priority, notes, figures } = measured;
     let texts = [
@@ -79,7 +80,7 @@ pub(super) fn check(measured: &Measured) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether it is four, two and two digits, with the month and the day within bounds.
+/// Whether the text is four, two and two digits, with month and day in range.
 fn is_date(text: &str) -> bool {
     let digits = |part: &str, len: usize| {
         (part.len() == len && part.bytes().all(|byte| byte.is_ascii_digit()))

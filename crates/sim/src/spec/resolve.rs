@@ -1,23 +1,22 @@
-//! From a machine file to a [`MachineSpec`]: defaults, derivation, checks.
+//! Resolves a machine file to a [`MachineSpec`]: defaults, derivation, checks.
 
 use super::error::Problem;
 use super::file::{LatencyTable, LocalTable, MachineFile, TopologyTable};
 use super::{LatencyNs, LocalNs, MachineSpec, Provenance, SpecError, measured, settings};
 
-/// The one version of the file format that there is.
+/// The only version of the file format.
 const SCHEMA: u32 = 1;
-/// Hardware threads per core that a machine may have; SPARC and POWER have 8.
+/// The maximum number of hardware threads per core. SPARC and POWER have 8.
 pub(super) const SMT_MAX: usize = 8;
-/// Cache domains that a machine may have: those that hold a line are the bits of one 64-bit word.
+/// The maximum number of cache domains. The domains that hold a line are the bits of a 64-bit word.
 pub const DOMAINS_MAX: usize = 64;
-/// Cores that a machine may have: those that hold a line are the bits of four 64-bit words.
+/// The maximum number of cores. The cores that hold a line are the bits of four 64-bit words.
 pub const CORES_MAX: usize = 256;
-/// Distances that a machine may have; no machine has a tenth of them.
+/// The maximum number of distances. No machine has a tenth of them.
 const DISTANCES_MAX: usize = 100;
-/// The longest latency that a machine may have, in ns. More is a slip of the unit: no line transfer
-/// takes 0.1 ms.
+/// The maximum latency, in ns. A larger value is a wrong unit: no line transfer takes 0.1 ms.
 pub const LATENCY_MAX_NS: f64 = 100_000.0;
-/// Clock rates outside of this, in GHz, are a slip of the unit (MHz, Hz).
+/// The range of clock rates, in GHz. A value outside is a wrong unit (MHz, Hz).
 const GHZ_RANGE: std::ops::RangeInclusive<f64> = 0.01..=20.0;
 
 /// The seven rows of a full latency table.
@@ -99,7 +98,7 @@ pub(super) struct Counts {
     pub(super) smt: usize,
 }
 
-/// Checks that the machine has CPUs, whole domains, and no more than the simulator can hold.
+/// Checks that the machine has CPUs, has whole domains, and fits the simulator's limits.
 pub(super) fn check_counts(counts: &Counts) -> Result<(), Problem> {
     let Counts { sockets, cores_per_socket, cores_per_domain, smt } = *counts;
     let named = [
@@ -249,13 +248,13 @@ fn resolve_latencies(
     })
 }
 
-/// `load_memory`, if it is all that the file has.
+/// `load_memory`, if the file has no other row.
 fn memory_only(table: &LatencyTable) -> Option<&[f64]> {
     let memory = table.load_memory.as_deref()?;
     (table.cas.is_none() && given_rows(table) == 1).then_some(memory)
 }
 
-/// The table of a machine with no other core to take a line from.
+/// The table of a machine without a second core to take a line from.
 fn of_one_core(memory: &[f64], distances: &[String]) -> Result<LatencyNs, Problem> {
     check_row("load_memory", memory, distances)?;
     let row = || memory.to_vec();
@@ -271,7 +270,7 @@ fn of_one_core(memory: &[f64], distances: &[String]) -> Result<LatencyNs, Proble
     })
 }
 
-/// How many rows beside `cas` the file has.
+/// How many rows besides `cas` the file has.
 fn given_rows(table: &LatencyTable) -> usize {
     [
         &table.load_modified,
@@ -308,7 +307,7 @@ fn check_row(name: &str, row: &[f64], distances: &[String]) -> Result<(), Proble
     Ok(())
 }
 
-/// Checks that a time is one that an access to memory can take.
+/// Checks that an access to memory can take this time.
 fn check_latency(key: &str, value: f64) -> Result<(), Problem> {
     if value.is_finite() && value > 0.0 && value <= LATENCY_MAX_NS {
         return Ok(());
@@ -316,10 +315,10 @@ fn check_latency(key: &str, value: f64) -> Result<(), Problem> {
     Err(Problem::new(key, format!("is {value} ns, must be above 0 and at most {LATENCY_MAX_NS} ns")))
 }
 
-/// The full table from one compare-and-swap latency per distance; the rule is in the head of
-/// [`super`].
+/// Derives the full table from one compare-and-swap latency per distance. [`super`] documents the
+/// rule.
 fn derive(cas: &[f64], local_distances: usize) -> LatencyNs {
-    /// DRAM of the own socket, where no figure is given.
+    /// DRAM of the own socket, if no figure is given.
     const LOCAL_MEMORY_NS: f64 = 90.0;
     let scaled = |factor: f64| cas.iter().map(|latency| factor * latency).collect::<Vec<_>>();
     let socket = cas[local_distances - 1];
@@ -342,7 +341,7 @@ fn derive(cas: &[f64], local_distances: usize) -> LatencyNs {
 }
 
 fn resolve_local(table: &LocalTable, ghz: f64, latency_ns: &LatencyNs) -> Result<LocalNs, Problem> {
-    // To the picosecond, so that it can be listed.
+    // Rounded to picoseconds, so that the value can be listed.
     let cycles = |count: f64| (count / ghz * 1000.0).round() / 1000.0;
     let local = LocalNs {
         l1: table.l1.unwrap_or(cycles(5.0)),
@@ -353,7 +352,7 @@ fn resolve_local(table: &LocalTable, ghz: f64, latency_ns: &LatencyNs) -> Result
     Ok(local)
 }
 
-/// Checks the latencies inside the core, alone and against those that leave it.
+/// Checks the latencies inside the core, and compares them with those of accesses that leave it.
 pub(super) fn check_local(local: &LocalNs, latency_ns: &LatencyNs) -> Result<(), Problem> {
     check_latency("local_ns.l1", local.l1)?;
     check_latency("local_ns.atomic_owned", local.atomic_owned)?;
@@ -369,7 +368,7 @@ pub(super) fn check_local(local: &LocalNs, latency_ns: &LatencyNs) -> Result<(),
     Ok(())
 }
 
-/// "2 distances (socket, remote)"
+/// For example "2 distances (socket, remote)".
 fn list(distances: &[String]) -> String {
     let noun = if distances.len() == 1 { "distance" } else { "distances" };
     format!("{} {noun} ({})", distances.len(), distances.join(", "))

@@ -1,4 +1,4 @@
-//! `machine.KEY=VALUE`: what of a machine can be changed without another file.
+//! `machine.KEY=VALUE`: the properties of a machine that can be changed without another file.
 
 mod counts;
 mod numbers;
@@ -28,7 +28,7 @@ pub struct MachineSetting {
     pub summary: &'static str,
 }
 
-/// Checks the numbers that a file's `[model]` and `[local_ns]` give.
+/// Checks the numbers in a file's `[model]` and `[local_ns]`.
 pub(super) fn check_model(spec: &MachineSpec) -> Result<(), Problem> {
     let mut spec = spec.clone();
     for number in NUMBERS {
@@ -51,7 +51,7 @@ pub(super) fn check_model(spec: &MachineSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The keys of `[model]` whose values are not the default, with these values as TOML.
+/// The keys of `[model]` whose values are not the default, with their values as TOML.
 pub(super) fn changed_model_keys(spec: &MachineSpec) -> Vec<(&'static str, String)> {
     let mut spec = spec.clone();
     let mut plain = spec.clone();
@@ -79,17 +79,17 @@ pub(super) fn changed_model_keys(spec: &MachineSpec) -> Vec<(&'static str, Strin
     changed
 }
 
-/// What every name of a setting begins with.
+/// The prefix of every setting's name.
 const PREFIX: &str = "machine.";
 
 impl MachineSpec {
-    /// Reads `machine.KEY=VALUE`, of which `key` lacks the `machine.`. Returns the name and the
-    /// value that [`assign`](Self::assign) takes.
+    /// Reads `machine.KEY=VALUE`. `key` lacks the `machine.`. Returns the name and the value that
+    /// [`assign`](Self::assign) takes.
     ///
     /// # Errors
     ///
     /// If no machine has such a setting, or the value is of another kind. Limits may depend on the
-    /// machine, and are not looked at.
+    /// machine and are not checked.
     pub fn read_setting(key: &str, value: &str) -> Result<(&'static str, Value), SpecError> {
         let name = match key.replace('_', "-").as_str() {
             "sockets" => "nodes".to_owned(),
@@ -101,11 +101,17 @@ impl MachineSpec {
         Ok((setting.name(), value))
     }
 
-    /// Changes the setting of this name: `machine.KEY`.
+    /// The names of all settings: `machine.KEY`.
+    pub fn setting_names() -> Vec<&'static str> {
+        Known::all().map(Known::name).collect()
+    }
+
+    /// Changes the setting with this name: `machine.KEY`.
     ///
     /// # Errors
     ///
-    /// If there is none, or this machine cannot have that value. The machine is then as before.
+    /// If the setting does not exist, or this machine cannot have the value. The machine is
+    /// unchanged then.
     pub fn assign(&mut self, name: &str, value: Value) -> Result<(), SpecError> {
         let setting = Known::all().find(|setting| setting.name() == name);
         let setting = setting.ok_or_else(|| unknown(name.strip_prefix(PREFIX).unwrap_or(name)))?;
@@ -119,7 +125,7 @@ impl MachineSpec {
     ///
     /// # Errors
     ///
-    /// As these two.
+    /// As for these two functions.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
         let (name, value) = Self::read_setting(key, value)?;
         self.assign(name, value)
@@ -139,7 +145,7 @@ impl MachineSpec {
     }
 }
 
-/// A setting that there is.
+/// A setting that exists.
 #[derive(Clone, Copy)]
 enum Known {
     Count(&'static Count),
@@ -148,7 +154,7 @@ enum Known {
 }
 
 impl Known {
-    /// All settings, in the order of lists.
+    /// All settings, in the order of listings.
     fn all() -> impl Iterator<Item = Self> {
         let words = WORDS.iter().map(Self::Word);
         COUNTS.iter().map(Self::Count).chain(words).chain(NUMBERS.iter().map(Self::Number))
@@ -162,7 +168,7 @@ impl Known {
         }
     }
 
-    /// The name without what all names begin with.
+    /// The name without the common prefix.
     fn key(self) -> &'static str {
         &self.name()[PREFIX.len()..]
     }
@@ -182,7 +188,7 @@ impl Known {
         }
     }
 
-    /// What this machine can have.
+    /// The values that this machine can have.
     fn range(self, spec: &MachineSpec) -> String {
         match self {
             Self::Count(count) => (count.range)(spec),
@@ -191,7 +197,7 @@ impl Known {
         }
     }
 
-    /// A value that is of its kind, or what would be.
+    /// Reads a value of the setting's kind. An error tells what would be right.
     fn read(self, text: &str) -> Result<Value, String> {
         let read = match self {
             Self::Count(_) => text.parse().ok().map(Value::Integer),
@@ -209,7 +215,7 @@ impl Known {
         }
     }
 
-    /// Sets it. An error says what would be right, and leaves the machine in any state.
+    /// Sets the value. An error tells what would be right, and leaves the machine in any state.
     fn set(self, spec: &mut MachineSpec, value: Value) -> Result<(), String> {
         match (self, value) {
             (Self::Count(count), Value::Integer(value)) => {
@@ -230,7 +236,7 @@ impl Known {
         }
     }
 
-    /// What would be right on one machine or another.
+    /// What would be right on some machine.
     fn right(self) -> String {
         match self {
             Self::Count(count) => whole_number(count.low, count.high),
@@ -248,7 +254,7 @@ fn unknown(key: &str) -> SpecError {
     SpecError::UnknownSetting { key: key.to_owned(), known: Known::all().map(Known::key).collect() }
 }
 
-/// Interrupts must leave time to work.
+/// Checks that interrupts leave time to work.
 fn check_ticks(spec: &MachineSpec) -> Result<(), Problem> {
     let ModelParameters { tick_hz, tick_ns, .. } = spec.model;
     if tick_hz * tick_ns <= 5e8 {

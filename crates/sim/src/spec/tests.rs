@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A small machine to change: two sockets of two domains of two cores.
+/// A small machine to change: two sockets with two domains each, two cores per domain.
 const SMALL: &str = r#"
 schema = 1
 name = "small"
@@ -31,7 +31,7 @@ fn parse_changed(from: &str, to: &str) -> Result<MachineSpec, SpecError> {
     MachineSpec::parse(&SMALL.replacen(from, to, 1), "small.toml")
 }
 
-/// Asserts that the changed small machine is refused, with a message that has all the parts.
+/// Asserts that the changed small machine is refused with a message that has all the parts.
 fn assert_refused(from: &str, to: &str, parts: &[&str]) {
     let message = parse_changed(from, to).expect_err(to).to_string();
     for part in ["small.toml"].iter().chain(parts) {
@@ -70,7 +70,8 @@ fn rows(spec: &MachineSpec) -> [&[f64]; 7] {
     .map(|access| spec.latency_ns.row(access))
 }
 
-/// Distances are symmetric, index the latency arrays, and are 0 in the same domain only.
+/// Asserts that distances are symmetric, index the latency arrays, and are 0 in the same domain
+/// only.
 fn assert_distances(spec: &MachineSpec) {
     for a in 0..spec.domains() {
         for b in 0..spec.domains() {
@@ -166,7 +167,7 @@ fn derivation_agrees_with_the_machine_its_ratios_come_from() {
     let text = format!("{head}[latency_ns]\ncas = [56.3, 152.1]\n[local_ns]{tail}");
     let derived = MachineSpec::parse(&text, "derived").unwrap();
     for (index, (row, reference)) in rows(&derived).into_iter().zip(rows(&measured)).enumerate() {
-        // The DRAM of the rule is that of a newer machine.
+        // The rule takes DRAM from a newer machine.
         for (a, b) in row.iter().zip(reference).filter(|_| index != 2) {
             assert!((a / b - 1.0).abs() < 0.1, "row {index}: {a} ns derived, {b} ns measured");
         }
@@ -234,7 +235,7 @@ fn cores_per_socket_keep_the_distances() {
     assert!(spec.set("cores-per-socket", "6").unwrap_err().to_string().contains("4 does not divide"));
 }
 
-/// The key of a setting's `machine.KEY`.
+/// The key in a setting's name `machine.KEY`.
 fn key(setting: &MachineSetting) -> &'static str {
     setting.name.strip_prefix("machine.").unwrap()
 }
@@ -246,7 +247,7 @@ fn every_listed_setting_can_be_set_to_its_value() {
         for setting in spec.settings() {
             spec.assign(setting.name, setting.value)
                 .unwrap_or_else(|error| panic!("{}: {error}", before.name));
-            // As text it is read as the same.
+            // The value's text is read back as the same value.
             let read = MachineSpec::read_setting(key(&setting), &setting.value.to_string()).unwrap();
             assert_eq!(read, (setting.name, setting.value));
             assert!(setting.summary.ends_with('.') && !setting.range.is_empty());
@@ -297,7 +298,7 @@ fn unknown_machines_are_refused_with_the_list() {
     assert!(message.contains("./none/such.toml"), "{message}");
 }
 
-/// A machine of one core, which nobody else takes lines from.
+/// A machine with one core. No other core takes lines from it.
 const ALONE: &str = r#"
 schema = 1
 name = "alone"
@@ -319,14 +320,15 @@ notes = ["nothing \\ else"]
 figures = { "latency_ns.load_memory.socket" = { low = 79.0, median = 80, high = 81.5, samples = 12 } }
 "#;
 
-/// What is written is what was read.
+/// Files are read back as they were written.
 #[test]
 fn files_are_written_as_they_are_read() {
     let alone = MachineSpec::parse(ALONE, "alone.toml").unwrap();
     let mut changed = MachineSpec::parse(SMALL, "small.toml").unwrap();
-    // Part of a domain is no machine of a file: it has a distance that nothing is apart.
+    // A part of a domain has no machine file: the file would have a distance that no two cores
+    // have.
     for setting in changed.settings().iter().filter(|setting| key(setting) != "cores-per-socket") {
-        // Some other value, wherever there is one; each parameter must leave a trace in the file.
+        // Some other value, if there is one. Each parameter must leave a trace in the file.
         for value in ["0.5", "7", "0.25", "2", "1", "none"] {
             if changed.set(key(setting), value).is_ok() {
                 break;

@@ -1,4 +1,4 @@
-//! From a [`MachineSpec`] to the text of a machine file.
+//! Writes a [`MachineSpec`] as the text of a machine file.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use super::measured::{Measured, MeasuredFigure};
 use super::{LatencyNs, LocalNs, MachineSpec, Provenance, settings};
 
 impl MachineSpec {
-    /// The machine file that [`MachineSpec::parse`] makes this machine of.
+    /// The machine file from which [`MachineSpec::parse`] makes this machine.
     ///
-    /// Parameters of the model that have their default value are left out. A socket that a setting
-    /// has cut to less than a cache domain has no such file: distances within a socket are
+    /// Parameters of the model with their default value are left out. There is no such file if a
+    /// setting has cut a socket to less than a cache domain, since distances within a socket are
     /// those of whole domains.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();

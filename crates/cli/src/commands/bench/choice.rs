@@ -2,7 +2,7 @@
 
 use nearlock_bench::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Waiters};
 use nearlock_lab::locks::entries;
-use nearlock_lab::{SUBJECTS, Subject, names};
+use nearlock_lab::{Family, SUBJECTS, Subject, names};
 
 use crate::args::BenchArgs;
 use crate::report;
@@ -15,13 +15,15 @@ const MAIN_PEERS: [&str; 3] = ["std", BASELINE, "pthread-mutex"];
 
 #[derive(Debug, thiserror::Error)]
 enum UnfitLock {
-    #[error("--read-percent: {lock} has no readers; there are: {}", with_readers().join(", "))]
+    #[error("--read-percent: {lock} has no readers; these have: {}", with_readers().join(", "))]
     NoReaders { lock: &'static str },
 }
 
-/// The names of all that have readers.
+/// The names of all algorithms and peers that have readers.
 fn with_readers() -> Vec<&'static str> {
-    let all = SUBJECTS.iter().map(Candidate::Lock).chain(PEERS.iter().map(Candidate::Peer));
+    let is_algorithm = |lock: &&Subject| lock.algorithm.name == lock.name && lock.family() != Family::Control;
+    let locks = SUBJECTS.iter().filter(is_algorithm).map(Candidate::Lock);
+    let all = locks.chain(PEERS.iter().map(Candidate::Peer));
     all.filter(|lock| lock.has_readers()).map(Candidate::name).collect()
 }
 
@@ -69,7 +71,7 @@ impl Choice {
     /// readers.
     pub fn of(args: &BenchArgs) -> anyhow::Result<Self> {
         let must_read = !args.read_percent.is_empty();
-        let is_open = args.locks.is_empty() && args.peers.is_empty() && args.baseline.is_empty();
+        let is_open = args.lock.is_empty() && args.peers.is_empty() && args.baseline.is_empty();
         let mut chosen = locks(args)?;
         for name in &args.peers {
             match name.as_str() {
@@ -122,7 +124,7 @@ impl Choice {
     }
 }
 
-/// Those of `--locks`.
+/// Those of `--lock`.
 fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Selected>> {
     let must_read = !args.read_percent.is_empty();
     let working = || {
@@ -130,14 +132,14 @@ fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Selected>> {
         Subject::working().map(Candidate::Lock).filter(fits).map(Selected::named)
     };
     let mut chosen = Vec::new();
-    if args.locks.is_empty() {
+    if args.lock.is_empty() {
         if must_read {
             chosen.extend(working());
         } else {
             chosen.push(Selected::named(Candidate::Lock(names::lock(LOCK)?)));
         }
     }
-    for name in entries(&args.locks) {
+    for name in entries(&args.lock) {
         match name {
             "all" => chosen.extend(working()),
             name => chosen.push(Selected::named(Candidate::Lock(names::lock(name)?))),

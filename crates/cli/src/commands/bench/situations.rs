@@ -2,7 +2,7 @@
 
 use nearlock_bench::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Mode, Point, TestBed};
 
-use crate::args::{BenchArgs, BenchMode, ThreadCount};
+use crate::args::{BenchArgs, BenchMode, ThreadRange, threads};
 
 /// Flags that the modes have no use for, or cannot obey.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ fn ranges(modes: &[(Mode, usize, usize)]) -> String {
 /// The modes if none is asked for.
 const MODES: [Mode; 4] = [Mode::Uncontended, Mode::Parallel, Mode::Free, Mode::Oversubscribed];
 /// In which numbers of threads calls are measured unless something else is asked for.
-const CALLERS: [ThreadCount; 3] = [ThreadCount::Exactly(1), ThreadCount::PerCpu(1), ThreadCount::PerCpu(4)];
+const CALLERS: [ThreadRange; 3] = [ThreadRange::exactly(1), ThreadRange::per_cpu(1), ThreadRange::per_cpu(4)];
 
 fn mode(mode: BenchMode) -> Mode {
     match mode {
@@ -109,7 +109,7 @@ impl Asked<'_> {
     fn threads_fit(&self) -> Result<(), UnfitFlag> {
         let many = |mode: &&Mode| !matches!(mode, Mode::Uncontended | Mode::Handover);
         let modes: Vec<_> = self.modes.iter().filter(many).map(|&mode| self.range(mode)).collect();
-        for threads in self.args.threads.iter().map(|threads| threads.resolve(self.machine.cpus)) {
+        for threads in threads::resolve(&self.args.threads, self.machine.cpus) {
             if threads > bench::THREADS_MAX {
                 return Err(UnfitFlag::TooManyThreads { threads });
             }
@@ -135,7 +135,7 @@ impl Asked<'_> {
         let Self { args, .. } = *self;
         Ok(match mode {
             Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
-                let threads = Grid::THREADS.map(ThreadCount::Exactly);
+                let threads = Grid::THREADS.map(ThreadRange::exactly);
                 self.of_threads(mode, &threads, &Grid::SECTION_NS, &Grid::THINK_NS)
             }
             Mode::Calls(calls) => {
@@ -171,15 +171,15 @@ impl Asked<'_> {
     fn of_threads(
         &self,
         mode: Mode,
-        threads: &[ThreadCount],
+        threads: &[ThreadRange],
         section_ns: &[u64],
         think_ns: &[u64],
     ) -> Vec<Point> {
         let Self { args, machine, .. } = *self;
         let (_, least, most) = self.range(mode);
-        let all = or_default(&args.threads, threads).iter().map(|threads| threads.resolve(machine.cpus));
+        let all = threads::resolve(or_default(&args.threads, threads), machine.cpus);
         let mut points = Vec::new();
-        for threads in all.filter(|threads| (least..=most).contains(threads)) {
+        for threads in all.into_iter().filter(|threads| (least..=most).contains(threads)) {
             for &section_ns in or_default(&args.section_ns, section_ns) {
                 for &think_ns in or_default(&args.think_ns, think_ns) {
                     let point = |read_percent| Point { threads, section_ns, think_ns, read_percent };

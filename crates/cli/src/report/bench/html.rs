@@ -23,6 +23,10 @@ pub fn html(result: &Measured, pictures: &[String]) -> String {
         let tables = [
             ("Means over situations with two threads or more, against ", summary::means(result.rows, name)),
             ("Under 0.9 of the throughput of ", summary::slow(result.rows, name)),
+            (
+                "Under 0.9 of the throughput of the fastest lock, where it is not ",
+                summary::behind(result.rows, name),
+            ),
             ("All situations, against ", situations(result.rows, name)),
         ];
         for (heading, (headers, rows)) in tables.into_iter().filter(|(_, (_, rows))| !rows.is_empty()) {

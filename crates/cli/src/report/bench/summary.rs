@@ -6,6 +6,7 @@ use nearlock_bench::bench::Row;
 use nearlock_lab::Subject;
 
 use super::super::text::figures;
+use super::super::verdict::{BEHIND, Share, shares};
 use super::{Measured, figure};
 
 /// One of our locks with less than this share of a baseline's throughput is named.
@@ -17,12 +18,17 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
         let (headers, means) = means(result.rows, baseline.name());
         if !means.is_empty() {
             writeln!(out, "\nmeans over situations with two threads or more, against {}", baseline.name())?;
-            writeln!(out, "{}", figures(&headers, means))?;
+            writeln!(out, "{}", figures(&headers, 2, means))?;
         }
         let (headers, slow) = slow(result.rows, baseline.name());
         if !slow.is_empty() {
             writeln!(out, "\nunder {SLOW} of the throughput of {}", baseline.name())?;
-            writeln!(out, "{}", figures(&headers, slow))?;
+            writeln!(out, "{}", figures(&headers, 2, slow))?;
+        }
+        let (headers, behind) = behind(result.rows, baseline.name());
+        if !behind.is_empty() {
+            writeln!(out, "\nunder {BEHIND} of the throughput of the fastest lock of all, peers included")?;
+            writeln!(out, "{}", figures(&headers, 2, behind))?;
         }
     }
     Ok(())
@@ -48,6 +54,30 @@ pub fn means(rows: &[Row], baseline: &str) -> Table {
         ])
     };
     (headers, rows.iter().filter_map(of).collect())
+}
+
+/// Where our locks are behind the fastest of all locks that were measured, if that is not the
+/// baseline.
+pub fn behind(rows: &[Row], baseline: &str) -> Table {
+    let headers = vec!["mode", "lock", "thr.", "section", "think", "fastest", "ratio"];
+    let all: Vec<&Row> =
+        rows.iter().filter(|row| row.baseline == baseline && row.summary.is_none()).collect();
+    let own: Vec<&Row> = all.iter().copied().filter(|row| Subject::named(row.lock).is_some()).collect();
+    let of = |Share { row, fastest, share }: Share| {
+        if share >= BEHIND || fastest.lock == baseline {
+            return None;
+        }
+        Some(vec![
+            row.mode.to_owned(),
+            row.lock.to_owned(),
+            row.threads?.to_string(),
+            row.section_ns?.to_string(),
+            row.think_ns?.to_string(),
+            fastest.lock.to_owned(),
+            figure(Some(share)),
+        ])
+    };
+    (headers, shares(&own, &all).into_iter().filter_map(of).collect())
 }
 
 /// Where our locks are slow.

@@ -1,4 +1,4 @@
-//! Tables of will-it-scale: threads of one process in loops of system calls.
+//! Tables of will-it-scale: threads of one process that call the system in loops.
 
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, statements};
 use super::{NEAR, STOCK_AND_CNA};
@@ -10,7 +10,8 @@ const FITTED: &[Cells] = &[Cells { variant: "stock", rows: Rows::Threads(&[1, 8,
 
 const STOCK_ELSEWHERE: Rows = Rows::Threads(&[2, 4, 16, 32, 36, 72, 108]);
 
-/// The suite binds its threads to cores one after the other, and begins again when all have one.
+/// The suite binds its threads to cores one after the other, and starts again when every core has
+/// one.
 fn bound(_row: &RowKey, setup: &mut Setup) {
     setup.settings.push(NEAR);
 }
@@ -22,7 +23,7 @@ pub(super) static OPEN1: Table = Table {
     workload: "open1",
     metric: "ops",
     unit: "ops/us",
-    // A file is opened and closed by two acquisitions.
+    // Opening and closing a file takes two acquisitions.
     scale: Scale::Times(1.0 / 2.0),
     keys: &[THREADS],
     adjust: bound,
@@ -49,7 +50,7 @@ pub(super) static OPEN1: Table = Table {
 pub(super) static LOCK2: Table = Table {
     name: "cna-lock2",
     workload: "lock2",
-    // A record is locked and unlocked, which are two operations, by three acquisitions.
+    // Locking and unlocking a record are two operations, with three acquisitions.
     scale: Scale::Times(2.0 / 3.0),
     seen: &[SeenCells {
         variants: &["stock", "cna-wo-sro", "cna"],

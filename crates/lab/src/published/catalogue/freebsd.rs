@@ -1,17 +1,17 @@
-//! Tables of FreeBSD's locks, of 2015: find over tmpfs, and a kernel's build, with and without the
-//! pre-reads.
+//! Tables of FreeBSD's locks of 2015: find over tmpfs, and the build of a kernel, with and without
+//! the pre-reads.
 
 use nearlock_collection::subjects::Subject;
 
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
 
-/// Traversers, and compilers: as many as the machine has hardware threads.
+/// The number of find processes, or of compilers: one for each hardware thread of the machine.
 const TASKS: usize = 40;
 
-/// What the variants' names begin with: a row puts its own lock in its place.
+/// The prefix of the variants' names. A row replaces it by that of its own lock.
 const MTX: &str = "freebsd-mtx-";
 
-/// A lockmgr of that time has no fast paths: with their pre-reads it is the same as without them.
+/// A lockmgr of that time has no fast paths, so pre-reads in fast paths make no difference to it.
 const OF_LOCKMGR: &[(&str, &str)] = &[("hard-preread", "preread"), ("fast-preread", "no-preread")];
 
 /// The same form of the lock that the row names.
@@ -76,7 +76,7 @@ pub(super) static MAKE: Table = Table {
         Variant { name: "fcmpset", lock: "freebsd-mtx-fcmpset", column: "fcmpset" },
     ],
     statements: statements::FREEBSD_MAKE,
-    // A gain of 7.4 % may be a factor of 1.5 off.
+    // With this bound a gain of 7.4 % may be wrong by a factor of 1.5.
     mean_error_max: 0.035,
     fitted: &[],
     seen: &[SeenCells { variants: &["hard", "hard+fast", "fcmpset"], rows: Rows::ALL, choice: MAKE_CHOICES }],
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!((of(&FIND, "hard"), of(&FIND, "hard+fast")), (Some(1.4), None));
         assert_eq!((of(&MAKE, "without"), of(&MAKE, "hard+fast")), (Some(135.0), Some(125.0)));
         assert!(MAKE.is_by_definition("without"));
-        // A shorter time is more work in the same.
+        // A shorter time means more work in the same time.
         assert!((MAKE.ratio(125.0, 135.0) - 1.08).abs() < 1e-12);
     }
 }

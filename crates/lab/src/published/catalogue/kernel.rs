@@ -1,22 +1,22 @@
-//! Tables of sleeping locks of Linux, of 2013: AIM7 and exim on Westmere.
+//! Tables of sleeping locks of Linux in 2013: AIM7 and exim on Westmere.
 
 use super::super::{Cells, KeyValue, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
 use crate::names;
 use crate::settings::{Assignment, Value};
 
-/// What `i_mmap_mutex` was.
+/// The kind of lock that `i_mmap_mutex` was.
 const MUTEX_OF_3_10: &str = "linux-counter-mutex-queue";
 
-/// Where `i_mmap_mutex` is the mutex, the root's lock is an rwsem all the same.
+/// The root's lock is an rwsem even if `i_mmap_mutex` is a mutex.
 fn rwsem_at_the_root(workload: &str) -> Assignment {
     let of_root = Assignment::of(&format!("{workload}.root-lock"), Value::Word("rwsem-xadd-base"));
     of_root.expect("a workload of users with jobs")
 }
 
-/// Users of AIM7 where a publication does not give them: ten to each CPU.
+/// Users of AIM7 if a publication does not give their number: ten for each CPU.
 const USERS: usize = 800;
 
-/// Numbers of users, as the range of a row stands for them: in steps of 10 up to 100, and else of
+/// The numbers of users for the range of a row: in steps of 10 up to 100, otherwise in steps of
 /// 100.
 fn users(row: &RowKey) -> Vec<usize> {
     match row.get("users") {
@@ -25,21 +25,21 @@ fn users(row: &RowKey) -> Vec<usize> {
     }
 }
 
-/// The machine, with hyperthreading if the row has it on.
+/// Sets the machine's hyperthreading as in the row.
 fn with_hyperthreading(row: &RowKey, setup: &mut Setup) {
     let smt = if row.is("smt", "on") { 2 } else { 1 };
     setup.settings.push(Assignment { setting: "machine.smt", value: Value::Integer(smt) });
 }
 
-/// Nodes and hyperthreading, as the publication restricted the machine.
+/// Sets NUMA nodes and hyperthreading as the publication restricted the machine.
 fn restricted(row: &RowKey, setup: &mut Setup) {
     with_hyperthreading(row, setup);
     let nodes = Value::Integer(row.number("nodes") as u64);
     setup.settings.push(Assignment { setting: "machine.nodes", value: nodes });
 }
 
-/// Collapses come and go, in tens of milliseconds each: what is counted has several, and begins
-/// after the first, in which all users run or wait for a CPU.
+/// Collapses come and go within tens of milliseconds. The window contains several of them. It
+/// begins after the first one, in which all users run or wait for a CPU.
 const COLLAPSES: [Assignment; 2] = [
     Assignment { setting: "simulation.warm-up-ns", value: Value::Integer(60_000_000) },
     Assignment { setting: "simulation.window-ns", value: Value::Integer(300_000_000) },
@@ -60,7 +60,7 @@ fn high_systime(row: &RowKey, setup: &mut Setup) {
 fn by_workload(row: &RowKey, setup: &mut Setup) {
     let name = row.word("workload");
     setup.workload = match names::workload(name).expect("a workload").name() {
-        // That one has the mutex of 3.7 at the root alone.
+        // This profile has the mutex of Linux 3.7 at the root only.
         "aim7-high-systime" => "aim7-high-systime-forks",
         name => name,
     };
@@ -75,7 +75,7 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
     }
 }
 
-/// What was chosen with all rows in view.
+/// The choices that were made with all rows in view.
 const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that \
      half of it grows with the users, that sections are spread evenly over all jobs and one in 500 is long, how long they are \
      and what is counted, for how long users wait for something else, and for how long a core keeps a line";
@@ -110,7 +110,7 @@ pub(super) static MUTEX_HIGH_SYSTIME: Table = Table {
     file: published!("mutex_high_systime.csv"),
 };
 
-/// As above, at 1500 users and without hyperthreading.
+/// As above, with 1500 users and without hyperthreading.
 fn at_1500_users(row: &RowKey, setup: &mut Setup) {
     restricted(row, setup);
     collapses(setup);
@@ -130,8 +130,8 @@ pub(super) static MUTEX_SLOWPATH_SHARE: Table = Table {
     ..MUTEX_HIGH_SYSTIME
 };
 
-/// All mixes. At first a window was counted in those with forks, within their lists, and a fork had
-/// twice the sections at the root's lock.
+/// All mixes. When they were first scored, mixes with forks were counted over a window within their
+/// lists, and a fork had twice as many sections at the root's lock.
 const MIXES: Rows = Rows::With(&[
     &[("workload", "aim7-alltests")],
     &[("workload", "aim7-custom")],
@@ -174,8 +174,8 @@ pub(super) static RWSEM_SERIES: Table = Table {
     file: published!("rwsem_series.csv"),
 };
 
-/// The whole machine at 1500 users, with or without hyperthreading. The tested lock is that of the
-/// root, as in the profile; `i_mmap_mutex` is not in it.
+/// The whole machine with 1500 users, with or without hyperthreading. As in the profile, the tested
+/// lock is that of the root. `i_mmap_mutex` is not simulated.
 fn whole_machine(row: &RowKey, setup: &mut Setup) {
     with_hyperthreading(row, setup);
     collapses(setup);

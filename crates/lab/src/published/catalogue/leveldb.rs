@@ -3,8 +3,8 @@
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, statements};
 use super::{NEAR, STOCK_AND_CNA};
 
-/// Threads over two sockets at 8 and 16, as new ones are spread elsewhere, come to half of what is
-/// published there.
+/// Places the threads near each other. If 8 or 16 threads are spread over two sockets, like new
+/// threads in other tables, they reach half of the published figures.
 fn near(_row: &RowKey, setup: &mut Setup) {
     setup.settings.push(NEAR);
 }
@@ -19,7 +19,7 @@ pub(super) static READRANDOM: Table = Table {
     workload: "readrandom",
     metric: "ops",
     unit: "ops/us",
-    // A get has two acquisitions of the database's mutex.
+    // A get acquires the database's mutex twice.
     scale: Scale::Times(1.0 / 2.0),
     keys: &[THREADS],
     adjust: near,

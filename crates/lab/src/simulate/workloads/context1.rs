@@ -1,4 +1,4 @@
-//! The ping-pong of pairs, as a simulation makes it.
+//! The ping-pong of pairs, as simulated.
 
 use std::rc::Rc;
 
@@ -14,32 +14,32 @@ use crate::simulate::facts::{Facts, asleep_ns, farthest_ns};
 use crate::simulate::seating::{Seat, Seating};
 use crate::simulate::workload::Workload;
 
-/// Where the two of a pair run.
+/// Where the two threads of a pair run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partners {
-    /// On one socket, as far as the threads can be so paired.
+    /// On one socket, for as many pairs as possible.
     Socket,
-    /// Wherever the threads happen to be.
+    /// On any CPUs.
     Anywhere,
 }
 
-/// Pairs of threads that wake each other in turn.
+/// Pairs of threads that alternately wake each other.
 ///
-/// By default they are estimates that go together to make the published rate. The index of the
-/// stock kernel, 3715, stands for 1.486 million round trips a second (an index of 10 is 4000), of
-/// 28 pairs: 9.4 us a hop. With the sleep of the simulated machines the rest of a hop is thinking.
-/// One simulated lock could not carry that rate, two can.
+/// The defaults are estimates that together give the published rate. The index of the stock kernel,
+/// 3715, means 1.486 million round trips a second (an index of 10 is 4000). With 28 pairs this is
+/// 9.4 us per hop. The part of a hop that the simulated machines do not spend asleep is think time.
+/// One simulated lock could not reach this rate, but two can.
 #[derive(Clone, Debug)]
 pub struct Context1 {
-    /// How many locks the pairs share; each pair takes one of them.
+    /// The number of locks that the pairs share. Each pair takes one of them.
     pub locks: u64,
-    /// Work inside a section, beside its lines, in ns.
+    /// Work inside a section, without its lines, in ns.
     pub section_ns: u64,
     /// Lines that a section reads and writes.
     pub lines: u64,
-    /// Work between being woken and locking, on average, in ns.
+    /// Mean work between wake-up and lock, in ns.
     pub think_ns: u64,
-    /// Where the two of a pair run.
+    /// Where the two threads of a pair run.
     pub partners: Partners,
 }
 
@@ -48,11 +48,11 @@ impl Context1 {
     pub const DEFAULT: Self =
         Self { locks: 2, section_ns: 100, lines: 2, think_ns: 4400, partners: Partners::Socket };
 
-    /// The CPUs of the threads, of which each two are a pair.
+    /// The CPUs of the threads. Each two neighbours are a pair.
     fn cpus(&self, seating: &mut Seating<'_>) -> Vec<usize> {
         let mut cpus = seating.draw_cpus(seating.threads);
         match self.partners {
-            // Stable: within a socket the order stays as drawn.
+            // The sort is stable: within a socket the random order is kept.
             Partners::Socket => cpus.sort_by_key(|&cpu| seating.spec.socket_of_cpu(cpu)),
             Partners::Anywhere => shuffle(&mut cpus, seating.seeds),
         }
@@ -110,7 +110,7 @@ impl Workload for Context1 {
          UnixBench's pipe-based context switching"
     }
 
-    /// The pairs take the locks in turn.
+    /// The locks are assigned to the pairs one after the other.
     fn facts(&self, machine: &MachineSpec) -> Facts {
         let slow_ns = asleep_ns(machine) + self.lines as f64 * farthest_ns(machine);
         Facts {

@@ -1,5 +1,5 @@
-//! Users with jobs, as a simulation makes them: AIM7 and others, which are all one workload with
-//! other [constants](profiles).
+//! Users with jobs, as simulated: AIM7 and others. All of them are one workload with different
+//! [constants](profiles).
 
 mod freebsd;
 mod profiles;
@@ -20,7 +20,7 @@ use crate::simulate::workload::Workload;
 
 pub use profiles::{Constants, Jobs};
 
-/// More users than any publication has; as many as a qspinlock can name.
+/// More users than in any publication, and as many as a qspinlock can name.
 const USERS_MAX: usize = 10_000;
 
 impl Words for Root {
@@ -208,7 +208,7 @@ impl Workload for Jobs {
         }
     }
 
-    /// The CPUs may be fewer than the users.
+    /// There may be fewer CPUs than users.
     fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
         let params = self.constants.params(seating.threads);
         let locks = self.constants.locks as usize + usize::from(params.has_root_among_locks());
@@ -227,9 +227,9 @@ impl Workload for Jobs {
 }
 
 impl Constants {
-    /// The most that a section and the way to the next take, in ns, without about 20 transfers.
-    /// Long sections are in it with twice their mean. Jobs without sections are not: a thread that
-    /// asks for no lock does not wait.
+    /// The maximum time of a section and the way to the next one, in ns, without about 20 line
+    /// transfers. Long sections are included with twice their mean. Jobs without sections are not
+    /// included, since a thread that takes no lock does not wait.
     fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
         let long_ns = (2 * self.long_section_ns).checked_div(self.long_every).unwrap_or(0);
         let inside_ns = self.section_ns.max(self.read_section_ns) + long_ns;

@@ -1,4 +1,4 @@
-//! The kernel's torture test of locks, as a simulation makes it.
+//! The kernel's torture test of locks, as simulated.
 
 use std::rc::Rc;
 
@@ -17,27 +17,27 @@ use crate::simulate::workload::Workload;
 /// A scheduler tick of the simulated kernels, in ns: 1000 Hz, the default x86-64 configuration.
 const TICK_NS: u64 = 1_000_000;
 
-/// How the statistics of the writers lie in memory.
+/// The layout of the writers' statistics in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistics {
-    /// 16 bytes each, one after the other: four writers share a line, as in the original.
+    /// 16 bytes each, side by side: four writers share a line, as in the original.
     Packed,
-    /// A line for each.
+    /// A line for each writer.
     Padded,
 }
 
-/// Writers that take one lock, hold it shortly, and start again.
+/// Writers that take one lock, hold it shortly, and repeat this.
 #[derive(Clone, Debug)]
 pub struct Locktorture {
-    /// Era of the short holds.
+    /// The kernel version that determines the short holds.
     pub short_holds: ShortHolds,
     /// Instructions inside a section, in ns.
     pub section_ns: u64,
-    /// Instructions outside, in ns.
+    /// Instructions outside a section, in ns.
     pub think_ns: u64,
-    /// Of 100 acquisitions, how many are urgent.
+    /// The percentage of urgent acquisitions.
     pub priority_percent: u64,
-    /// How the statistics lie in memory.
+    /// The layout of the statistics in memory.
     pub statistics: Statistics,
 }
 
@@ -120,7 +120,7 @@ impl Workload for Locktorture {
             priority_percent: self.priority_percent,
         };
         let shared = Rc::new(seating.machine.place(0, TortureState::<Sim, L>::default()));
-        // Of padded statistics the first of each line is used.
+        // In padded statistics only the first of each line is used.
         let step = match self.statistics {
             Statistics::Packed => 1,
             Statistics::Padded => LINE / size_of::<Stats<Sim>>(),

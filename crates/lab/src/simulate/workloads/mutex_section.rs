@@ -1,4 +1,4 @@
-//! One mutex of a program, as a simulation makes it.
+//! A mutex of a program, as simulated.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::simulate::facts::{Facts, asleep_ns, farthest_ns};
 use crate::simulate::seating::{Seat, Seating};
 use crate::simulate::workload::Workload;
 
-/// The most tasks: as many as a qspinlock can name.
+/// The maximum number of tasks: as many as a qspinlock can name.
 const TASKS_MAX: usize = 10_000;
 
 /// Threads that share one mutex of a program.
@@ -23,7 +23,7 @@ pub struct MutexSection {
     pub section_ns: u64,
     /// Lines that a section reads and writes.
     pub lines: u64,
-    /// Work between two sections, on average, in ns.
+    /// Mean work between two sections, in ns.
     pub think_ns: u64,
 }
 
@@ -66,14 +66,14 @@ impl Workload for MutexSection {
         let slow_ns = asleep_ns(machine) + self.lines as f64 * farthest_ns(machine);
         Facts {
             threads_max: TASKS_MAX,
-            // Thoughts of 20 times the mean come once in 10^9.
+            // A think time of 20 times the mean occurs once in 10^9 times.
             section_ns_max: self.section_ns + 20 * self.think_ns + slow_ns as u64,
             preemption: Preemption::Anywhere,
             ..Facts::on(machine)
         }
     }
 
-    /// The CPUs may be fewer than the tasks.
+    /// There may be fewer CPUs than tasks.
     fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
         let params = Params {
             section: WorkLength::of_ns(self.section_ns),
@@ -122,8 +122,8 @@ mod tests {
         }
     }
 
-    /// A section of 200 ns and a think time of a microsecond, and one section after the other of
-    /// many threads.
+    /// One thread with a section of 200 ns and a think time of a microsecond. With several threads,
+    /// sections follow one another without a gap.
     #[test]
     fn alone_a_thread_mostly_thinks() {
         let ops = simulate(&cell("near-mutex", 1)).unwrap().ops_per_us;
@@ -132,8 +132,9 @@ mod tests {
         assert!((1.0..5.0).contains(&ops), "{ops}");
     }
 
-    /// From where it does most on, it goes on doing 0.7 of that at least. In as long a window as
-    /// the command's: 288 tasks that begin together are slow for some ms.
+    /// Above the number of tasks with the highest throughput, at least 0.7 of that throughput
+    /// remains. The window is as long as that of the command, since 288 tasks that begin together
+    /// are slow for some ms.
     #[test]
     fn a_programs_mutex_does_not_collapse() {
         let ops = [1, 8, 36, 72, 142, 288].map(|tasks| {
@@ -144,7 +145,7 @@ mod tests {
         assert!(ops[peak..].iter().all(|ops| *ops >= 0.7 * most), "{ops:?}");
     }
 
-    /// What is touched in the sections stays on a node then.
+    /// The lines that the sections touch then stay on a NUMA node.
     #[test]
     fn a_programs_mutex_prefers_waiters_of_its_numa_node() {
         let [off, on] = [NumaMode::Off, NumaMode::Auto].map(|mode| {

@@ -1,4 +1,4 @@
-//! Threads that look up keys of a database, as a simulation makes them.
+//! Threads that look up keys in a database, as simulated.
 
 use std::rc::Rc;
 
@@ -14,27 +14,28 @@ use crate::simulate::facts::{Facts, OtherLock, asleep_ns, farthest_ns};
 use crate::simulate::seating::{Seat, Seating};
 use crate::simulate::workload::Workload;
 
-/// The database's mutex: the lock under test guards the futex where its waiters sleep, and is not
-/// observed itself.
+/// The database's mutex. The lock under test guards the futex in which its waiters sleep, and is
+/// not observed itself.
 const DATABASE: OtherLock = OtherLock { index: 0, name: "database", class: Class::Adaptive };
 
-/// Threads that look up keys of a database, whose mutex sleeps in a futex that the lock guards.
+/// Threads that look up keys in a database. Waiters of the database's mutex sleep in a futex, which
+/// the lock under test guards.
 ///
-/// Counted in LevelDB 1.23 (`benchmarks/leveldb/run`): the sections. Fitted to the published
-/// figures of stock at 1, 8 and 142 threads: the search, the section and its lines, and that
-/// threads are near each other. Estimated: the call.
+/// The sections were counted in LevelDB 1.23 (`benchmarks/leveldb/run`). The search, the section
+/// and its lines are fitted to the published figures of stock at 1, 8 and 142 threads. So is the
+/// placement of threads near each other. The call is estimated.
 #[derive(Clone, Debug)]
 pub struct ReadRandom {
-    /// Work of a get outside of its sections, on average, in ns.
+    /// Mean work of a get outside its sections, in ns.
     pub search_ns: u64,
     /// Sections of the database's mutex in a get.
     pub sections: u64,
-    /// Work inside a section, beside its lines, in ns.
+    /// Work inside a section, without its lines, in ns.
     pub section_ns: u64,
     /// Lines that a section reads and writes.
     pub lines: u64,
-    /// What a call of the kernel takes, beside its section of the bucket's lock, sleeping and
-    /// waking, in ns.
+    /// The time of a call of the kernel, in ns, without its section of the bucket's lock, sleeping
+    /// and waking.
     pub call_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Sections of a stated length, that far apart, as a simulation makes them.
+//! Sections of a given length and distance, as simulated.
 
 use std::rc::Rc;
 
@@ -12,12 +12,12 @@ use crate::simulate::facts::Facts;
 use crate::simulate::seating::{Seat, Seating};
 use crate::simulate::workload::Workload;
 
-/// Threads that take one lock, work, release it, and work on.
+/// Threads that take one lock, work, release it, and continue to work.
 #[derive(Clone, Debug)]
 pub struct Sections {
     /// Work inside a section, in ns.
     pub section_ns: u64,
-    /// Work between two sections, on average, in ns.
+    /// Mean work between two sections, in ns.
     pub think_ns: u64,
     /// Instructions of the loop itself inside a section, in ps.
     pub section_overhead_ps: u64,

@@ -1,4 +1,4 @@
-//! Threads in loops of system calls, as a simulation makes them: will-it-scale.
+//! Threads that call the system in loops, as simulated: will-it-scale.
 
 use std::rc::Rc;
 
@@ -15,17 +15,17 @@ use crate::simulate::facts::{Facts, farthest_ns};
 use crate::simulate::seating::{Seat, Seating};
 use crate::simulate::workload::Workload;
 
-/// Threads in loops of system calls.
+/// Threads that call the system in loops.
 #[derive(Clone, Debug)]
 pub struct WillItScale {
-    /// Which calls.
+    /// The calls.
     pub calls: Calls,
-    /// What they consist of.
+    /// The constants of the calls.
     pub constants: CallConstants,
 }
 
 impl WillItScale {
-    /// All of them, with their defaults.
+    /// All loops, with their defaults.
     pub const ALL: [Self; 2] = [Self::of(Calls::Open1), Self::of(Calls::Lock2)];
 
     const fn of(calls: Calls) -> Self {
@@ -82,9 +82,9 @@ impl Workload for WillItScale {
                 Calls::Open1 => 1,
                 Calls::Lock2 => 2,
             },
-            // With a section of each other lock.
+            // Includes a section of each other lock.
             section_ns_max: section_ns + 2 * call_ns + (lines as f64 * farthest_ns(machine)) as u64,
-            // All sleep at first, and are woken one after the other.
+            // All threads sleep at first, and are woken one after the other.
             start_ns: machine.model.wake_latency_ns as u64,
             ..Facts::on(machine)
         }

@@ -1,31 +1,32 @@
-//! The settings of a machine that are counts.
+//! The machine settings that are counts.
 
 use super::super::error::Problem;
 use super::super::resolve::{self, CORES_MAX, Counts, DOMAINS_MAX, SMT_MAX};
 use super::super::{MachineSpec, Provenance};
 
-/// A setting that is one whole number of the machine.
+/// A setting that is a whole number.
 pub(super) struct Count {
     pub(super) name: &'static str,
-    /// The least that a machine can have.
+    /// The minimum on any machine.
     pub(super) low: usize,
-    /// The most that any machine can have.
+    /// The maximum on any machine.
     pub(super) high: usize,
-    /// The most that this machine can have, if it is not the same for all.
+    /// The maximum on this machine, if machines differ.
     pub(super) own_high: Option<fn(&MachineSpec) -> usize>,
     pub(super) summary: &'static str,
     pub(super) get: fn(&MachineSpec) -> usize,
-    /// Sets it to a value within the limits, or says what of these this machine can have.
+    /// Sets the count to a value within the limits, or tells which of these this machine can have.
     pub(super) set: fn(&mut MachineSpec, usize) -> Result<(), String>,
-    /// What of these this machine can have, for lists.
+    /// The values within the limits that this machine can have, for listings.
     pub(super) range: fn(&MachineSpec) -> String,
 }
 
 pub(super) const STORE_BUFFER_ENTRIES_MAX: usize = 1024;
-/// Many more would leave other sockets without the line for good.
+/// The maximum of `same-socket-bypasses`. Many more would keep the line from other sockets for
+/// good.
 pub(super) const BYPASSES_MAX: usize = 1000;
 
-/// All of them.
+/// All counts.
 pub(super) const COUNTS: &[Count] = &[
     Count {
         name: "machine.nodes",
@@ -135,7 +136,7 @@ fn check_counts(spec: &MachineSpec) -> Result<(), String> {
     .map_err(|Problem { key, problem }| format!("{key} {problem}"))
 }
 
-/// What would be right.
+/// The error message with the range.
 pub(super) fn whole_number(low: usize, high: usize) -> String {
     format!("must be a whole number from {low} to {high}")
 }

@@ -1,12 +1,12 @@
-//! The settings of a machine that are numbers.
+//! The machine settings that are numbers.
 
 use super::super::MachineSpec;
 use super::super::resolve::LATENCY_MAX_NS;
 
-/// A setting that is one number of the machine.
+/// A setting that is a number.
 pub(super) struct Number {
     pub(super) name: &'static str,
-    /// Where the number stands in a machine file.
+    /// The key of the number in a machine file.
     pub(super) file_key: &'static str,
     pub(super) unit: &'static str,
     pub(super) low: f64,
@@ -15,14 +15,14 @@ pub(super) struct Number {
     pub(super) field: fn(&mut MachineSpec) -> &mut f64,
 }
 
-/// What the operating system takes for a futex, at most: 10 ms.
+/// The maximum time that the operating system takes for a futex: 10 ms.
 const FUTEX_MAX_NS: f64 = 10_000_000.0;
-/// No system's timer comes more often.
+/// The maximum rate of ticks. No system's timer is faster.
 const TICK_MAX_HZ: f64 = 10_000.0;
-/// A latency that may not be 0 is at least this.
+/// The minimum of a latency that may not be 0.
 const LATENCY_MIN_NS: f64 = 0.001;
 
-/// All of them.
+/// All numbers.
 pub(super) const NUMBERS: &[Number] = &[
     Number {
         name: "machine.cross-socket-scale",

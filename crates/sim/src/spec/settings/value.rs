@@ -1,15 +1,15 @@
-//! What a setting can be set to.
+//! The values of settings.
 
 use std::fmt;
 
-/// A value of a setting. As text it is as `NAME.KEY=VALUE` takes it.
+/// A value of a setting. Its text is the one that `NAME.KEY=VALUE` takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A whole number.
     Integer(u64),
     /// A number that need not be whole.
     Float(f64),
-    /// One of the words that the setting knows.
+    /// One of the words of the setting.
     Word(&'static str),
 }
 

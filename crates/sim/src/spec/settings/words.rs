@@ -1,4 +1,4 @@
-//! The settings of a machine that are words.
+//! The machine settings that are words.
 
 use super::super::{
     Balance, LoadOfModified, ModelParameters, NodeCount, OwnershipOverlap, Preemption, WakePlacement,
@@ -11,24 +11,24 @@ pub(super) struct Word {
     pub(super) file_key: &'static str,
     pub(super) summary: &'static str,
     pub(super) words: [&'static str; 2],
-    /// Which of the words it is.
+    /// The index of the present word.
     pub(super) get: fn(&ModelParameters) -> usize,
     pub(super) set: fn(&mut ModelParameters, usize),
 }
 
 impl Word {
-    /// Its value.
+    /// The present word.
     pub(super) fn of(&self, model: &ModelParameters) -> &'static str {
         self.words[(self.get)(model)]
     }
 
-    /// Which of the words this is.
+    /// The index of a word.
     pub(super) fn place(&self, value: &str) -> Option<usize> {
         self.words.iter().position(|word| *word == value)
     }
 }
 
-/// All of them.
+/// All word settings.
 pub(super) const WORDS: &[Word] = &[
     Word {
         name: "machine.ownership-overlap",

@@ -1,99 +1,108 @@
-//! Which jobs each mix of AIM7 consists of, and exim, page faults and mappings: profiles of lock
+//! The jobs of each mix of AIM7, and of exim, page faults and mappings. These are profiles of lock
 //! use, not programs.
 //!
-//! # What is known of AIM7
+//! # Known facts about AIM7
 //!
 //! - A mix is a workfile: tests with weights ("hits"). The shares below are counted from the
-//!   workfiles of the re-aim sources (davidlohr/areaim, `data/workfile.*`), whose headers do not
-//!   always give the sums that their lines have.
-//! - `fork_test` forks and waits 100 times, `exec_test` 5 times with a program (`creat_clo.c`
-//!   there, registered arguments). How often `shell_rtns_*` do is in scripts that we have not seen:
-//!   10 is an estimate.
-//! - All users are forked by one process, and a kernel since 2.6.36 locks the *root* of all
-//!   anonymous memory that descends from one process ("mm: always lock the root (oldest)
-//!   anon_vma"); since 3.1 once for each mapping that is copied or torn down. So forks and exits of
-//!   all users meet at one lock.
-//! - That this is the mutex of the table `mutex-high-systime` is an *inference*: Long writes that
-//!   3.8 is "not mutex limited anymore" for high_systime, and what 3.8 changed is that this mutex
-//!   became an rwsem (5a505085f043). The message itself names no mutex.
-//! - `brk` does not take it: growing the end of a mapping has not since 2.6.32 ("mmap: avoid
-//!   unnecessary anon_vma lock acquisition in vma_adjust()", which was found with AIM7's mix
-//!   shared).
+//!   workfiles of the re-aim sources (davidlohr/areaim, `data/workfile.*`). Their headers do not
+//!   always give the sums of their lines.
+//! - `fork_test` forks and waits 100 times. `exec_test` does so 5 times with a program
+//!   (`creat_clo.c` there, registered arguments). The count of `shell_rtns_*` is in scripts that we
+//!   have not seen: 10 is an estimate.
+//! - All users are forked by one process. Since 2.6.36 a kernel locks the *root* of all anonymous
+//!   memory that descends from one process ("mm: always lock the root (oldest) anon_vma"). Since
+//!   3.1 it does so once for each mapping that is copied or torn down. Forks and exits of all users
+//!   therefore contend for one lock.
+//! - The claim that this is the mutex of the table `mutex-high-systime` is an *inference*. Long
+//!   writes that 3.8 is "not mutex limited anymore" for high_systime, and in 3.8 this mutex became
+//!   an rwsem (5a505085f043). The message itself names no mutex.
+//! - `brk` does not take the lock. Since 2.6.32 it is not needed to grow the end of a mapping
+//!   ("mmap: avoid unnecessary anon_vma lock acquisition in vma_adjust()", which was found with
+//!   AIM7's mix shared).
 //! - The rows of AIM7 in `rwsem-series` are about `i_mmap_mutex` turned into an rwsem, against "a
 //!   vanilla 3.10-rc5" (Bueso, "mm: i_mmap_mutex to rwsem", June 2013). Forks, execs and exits take
-//!   it once for each mapping of a file, at a few files that all share (the program, its library,
-//!   the loader). Beside it there is the lock of the root, which in 3.10 is an rwsem already: so it
-//!   gets the series too, and the kernel that is compared with has it without. The same letters say
-//!   that the loss of 8 % is "when keeping all writers", and that the gains are "beyond 500 users".
-//! - A run is timed from the signal that starts all users, who have been forked before, to the end
-//!   of the last (reaim's `driver.c`). Each user gets `hits / all hits * 100` jobs of each test,
-//!   rounded, one at least. So users that take no lock in their jobs take it when they end, and
-//!   they end together.
-//! - How long each test takes: results of AIM9, the same tests one at a time (x86-64, Linux 2.6.21,
-//!   Lameter, "Quicklists for page table pages V4", linux-mm, March 2007). The sum of
-//!   high_systime's is 3.50 ms a job; the published 4.76 ms on one node are 1.36 times that, and so
-//!   much longer all tests are taken to be. But for two. `sieve` waits for memory, and caches have
-//!   grown: 66 % of the time of mix custom is spent in it, which does 200350 jobs per minute on 24
-//!   cores of 2.7 GHz (kernel test robot, October 2024): 88 ms at 2.13 GHz. And the disk mix:
-//!   5678233 jobs per minute with 96.61 s + 5.81 s of CPU time for 3000 users, on xfs in memory
-//!   (Long, "locking/qspinlock: Use a simple write to grab the lock"): 0.34 ms.
-//! - Disks are memory: HP's `run_reaim` makes the file systems so. Nobody sleeps for them.
+//!   it once for each mapping of a file, at a few files that all users share (the program, its
+//!   library, the loader). In addition there is the lock of the root, which in 3.10 is already an
+//!   rwsem. It therefore gets the series too, and the base kernel has it without the series. The
+//!   same letters say that the loss of 8 % is "when keeping all writers", and that the gains are
+//!   "beyond 500 users".
+//! - A run is timed from the signal that starts all users, which have been forked before, to the
+//!   end of the last user (reaim's `driver.c`). Each user gets `hits / all hits * 100` jobs of each
+//!   test, rounded, and at least one. Users whose jobs take no lock therefore take it when they
+//!   end, and they end at the same time.
+//! - The duration of each test is taken from results of AIM9, which runs the same tests one at a
+//!   time. (Source: x86-64, Linux 2.6.21, Lameter, "Quicklists for page table pages V4", linux-mm,
+//!   March 2007.) The sum of high_systime's tests is 3.50 ms per job. The published 4.76 ms on one
+//!   node are 1.36 times as long, and all tests are assumed to take longer by this factor, with two
+//!   exceptions. `sieve` waits for memory, and caches have grown: mix custom spends 66 % of its
+//!   time in it. This mix does 200350 jobs per minute on 24 cores of 2.7 GHz (kernel test robot,
+//!   October 2024), which gives 88 ms for `sieve` at 2.13 GHz. The other exception is the disk mix.
+//!   On xfs in memory it does 5678233 jobs per minute with 96.61 s + 5.81 s of CPU time for 3000
+//!   users (Long, "locking/qspinlock: Use a simple write to grab the lock"). This gives 0.34 ms.
+//! - Disks are memory, since HP's `run_reaim` makes the file systems that way. No user sleeps for
+//!   them.
 //!
-//! # What is fitted, and what is estimated
+//! # Fitted and estimated values
 //!
-//! high_systime is fitted to cells of `mutex-high-systime` that were named for it beforehand:
+//! high_systime is fitted to cells of `mutex-high-systime` that were named for this purpose before:
 //!
-//! - the work of a round, to 126036 jobs per minute on one node (4.76 ms of CPU time for a job);
-//! - the updates of a counter that all share, to 198409 on two, which is less than twice as many;
-//! - the sections, to 42799 on eight nodes without the patch. The simulation has half as many
-//!   again. Nearer to that, forty processors would lose 5 % with 1100 to 2000 users.
+//! - The work of a round is fitted to 126036 jobs per minute on one node (4.76 ms of CPU time per
+//!   job).
+//! - The updates of a counter that all users share are fitted to 198409 on two nodes, which is less
+//!   than twice as many.
+//! - The sections are fitted to 42799 on eight nodes without the patch. The simulation gives one
+//!   and a half times as many. Closer to that, forty processors would lose 5 % with 1100 to 2000
+//!   users.
 //!
-//! The rest:
+//! The other values:
 //!
-//! - What else than the mutex does not scale is not known; that it can be stood for by updates of
-//!   one counter is an *assumption*. The number of them that is fitted on two nodes gives four and
-//!   eight with the patch and without hyperthreading within a tenth, since the line's way gets
-//!   longer.
-//! - That number grows with the users; an *inference* from the rows with the patch. One and two
-//!   nodes without hyperthreading say what a user does where nothing limits it: 220 to 228 jobs per
-//!   minute. So the means of 200 to 1000 users, 130508 on four nodes and 124032 on eight, are those
-//!   of limits of 188000 or more and of 167000 or more; with 1100 to 2000 users the means are
-//!   158592 and 145011. What limits them grows with the users, then; what it is nobody says (lists
-//!   of processes that somebody walks through?), nor by how much. That of those with 1500 users
-//!   half are there with any number, and half come with the users, is an *assumption*: the middle
-//!   between none and all. **Seen**: all rows.
+//! - The limit to scaling other than the mutex is not known. It is an *assumption* that updates of
+//!   one counter can represent it. The number of updates is fitted on two nodes. With it, four and
+//!   eight nodes with the patch and without hyperthreading are within a tenth, since the line's
+//!   path gets longer.
+//! - The number of updates grows with the users. This is an *inference* from the rows with the
+//!   patch. One and two nodes without hyperthreading show that a user does 220 to 228 jobs per
+//!   minute if nothing limits it. The means of 200 to 1000 users are 130508 on four nodes and
+//!   124032 on eight. They therefore correspond to limits of at least 188000 and 167000. With 1100
+//!   to 2000 users the means are 158592 and 145011. The limiting cost therefore grows with the
+//!   users. Its cause is not published (lists of processes that are traversed?), nor is its growth.
+//!   The middle between none and all is *assumed*: at 1500 users, half of it is independent of the
+//!   number of users, and half grows with it. **Seen**: all rows.
 //! - Sections are spread evenly over the work of all jobs, one to a round, as if every job were the
-//!   mean of all; an *assumption*. Where one job takes 18 of them within 180 us, a few tasks
-//!   saturate the mutex, all others sleep in its queue, and nothing collapses.
-//!   A mean job forks 5.8 times, and 53 sections are 9 to a fork with its exit. Three mappings with
-//!   anonymous memory would explain that (data, heap and stack). Each takes the lock once to share
-//!   what is there, once for its own and once at the exit. 0.6 us and 2 lines are an estimate,
-//!   chosen with all rows in view.
-//! - One section in 500 is long, 0.3 ms; an *assumption*. The lock of the root is also that of
-//!   whoever walks through all mappings of a page, as reclaim, migration and the splitting of huge
-//!   pages do: of 1500 processes, at 0.2 us each; it is no shorter with fewer. How often that is
-//!   nobody says. It is what a collapse begins with: all who come meanwhile wait together. Where it
-//!   then goes on depends on how many they can be. **Seen**: chosen with all rows in view.
-//! - Users wait 0.24 s in each job: 47 of 100 rounds end in a sleep of 9.8 ms. For what they wait
-//!   nobody says: for children, pipes and sockets. It follows from the difference between the two
-//!   ranges of users, the same for one, two, four and eight nodes: so 200 users do 48000 jobs per
-//!   minute, and 10 to 100 keep few CPUs busy. Chosen with these rows in view. Users that wake up
-//!   are a supply of runnable tasks, without which a collapse is shallower.
+//!   mean of all jobs. This is an *assumption*. If one job takes 18 sections within 180 us, a few
+//!   tasks saturate the mutex, all others sleep in its queue, and nothing collapses. A mean job
+//!   forks 5.8 times, and 53 sections are 9 for each fork with its exit. Three mappings with
+//!   anonymous memory (data, heap and stack) would explain this number. Each takes the lock once to
+//!   share the existing memory, once for its own memory and once at the exit. The values of 0.6 us
+//!   and 2 lines are estimates, chosen with all rows in view.
+//! - One section in 500 is long, 0.3 ms. This is an *assumption*. The lock of the root is also
+//!   taken to walk through all mappings of a page, as reclaim, migration and the splitting of huge
+//!   pages do. With 1500 processes at 0.2 us each this takes 0.3 ms. The section is not shorter
+//!   with fewer processes. Its frequency is not published. A collapse begins with it, since all
+//!   users that arrive meanwhile wait together. The further course depends on how many they can be.
+//!   **Seen**: chosen with all rows in view.
+//! - Users wait 0.24 s in each job: 47 of 100 rounds end in a sleep of 9.8 ms. The cause is not
+//!   published; it may be children, pipes and sockets. The value follows from the difference
+//!   between the two ranges of users, which is the same for one, two, four and eight nodes. With
+//!   it, 200 users do 48000 jobs per minute, and 10 to 100 users keep few CPUs busy. It was chosen
+//!   with these rows in view. Users that wake up are a supply of runnable tasks. Without it a
+//!   collapse is less deep.
 //!
-//! In the other mixes, too, a fork with its exit has 9 sections at the root's lock, as the table of
-//! the mutex says (18 at first: their cells had been scored by then), and a user's end has the
-//! third of them that tears down. What such a section does is to link a few entries of a list or a
-//! tree: a fraction of a microsecond, and 4 lines; estimated. None of them is long there. The
-//! mappings of files of a small program: 3 of its own, 4 of the C library, 3 of the loader; each is
-//! copied and torn down: 20 sections over 3 locks. A program that is executed tears down what the
-//! fork has copied and maps its own: 43 with its exit, at the root's lock those of the fork only.
-//! `exec_test` does so 5 times with a script that runs a second program; a shell test once, with
-//! about four programs (its scripts have not been seen). So a round is a fork, and has the mean of
-//! all: 31 sections beside the root's 9 where programs are executed.
+//! In the other mixes, too, a fork with its exit has 9 sections at the root's lock, as in the table
+//! of the mutex. (With the first value, 18, their cells had already been scored.) The end of a user
+//! has the third of them that tears down. Such a section links a few entries of a list or a tree.
+//! It is estimated to take a fraction of a microsecond and 4 lines. None of the sections is long in
+//! these mixes. The file mappings of a small program are 3 of its own, 4 of the C library and 3 of
+//! the loader. Each is copied and torn down, which gives 20 sections over 3 locks. A program that
+//! is executed tears down the mappings that the fork has copied, and maps its own. With its exit
+//! this gives 43 sections, but at the root's lock only those of the fork. `exec_test` does so 5
+//! times with a script that runs a second program. A shell test does so once, with about four
+//! programs (its scripts have not been seen). A round is therefore a fork, and has the mean of all:
+//! 31 sections in addition to the root's 9 if programs are executed.
 //!
-//! A spinlock stands for what else does not scale: 7 us of it 10 times a job, an estimate. The disk
-//! mix hardly waits for spinlocks on xfs (the same change of Long's makes 1 % there); nor, it is
-//! assumed, the short one.
+//! A spinlock represents the other limits to scaling, with 7 us of it 10 times per job. This is an
+//! estimate. The disk mix on xfs hardly waits for spinlocks (the same change of Long's makes 1 %
+//! there). The short mix is assumed not to wait for them either.
 //!
 //! | mix | locking jobs, of a list of 100 | rounds of one | ms of a job |
 //! |---|---|---|---|
@@ -108,27 +117,28 @@
 //! | `new_fserver` | the same of 580 | 100, estimate | as high_systime |
 //! | `compute` | none but shared_memory 10 of 820 | 20, estimate | as high_systime |
 //!
-//! high_systime has a second profile, in which the forks are in some of the jobs, as the other
-//! mixes have them, and the locks of files beside the root's; the table of 3.7 has the root's
-//! alone. Its users do a quarter of their list, to save time.
+//! high_systime has a second profile. Its forks are in some of the jobs, as in the other mixes, and
+//! it has the locks of files in addition to the root's. The table of 3.7 has only the root's lock.
+//! The users of the second profile do a quarter of their list, to save time.
 //!
-//! Not in the profiles: who *reads* under `i_mmap`'s lock. The same author saw "gains from sharing
-//! the lock, in disk workloads ~+15%" (May 2014); how often a mix reads is said nowhere.
+//! The profiles do not include *readers* under `i_mmap`'s lock. The same author saw "gains from
+//! sharing the lock, in disk workloads ~+15%" (May 2014). How often a mix reads is not published.
 //!
-//! # The others
+//! # The other workloads
 //!
-//! `exim`: MOSBENCH's mail server, a client for each core; the server forks for each connection,
-//! and twice for each message. A message is a job. "The lock protecting the anon-vma tree is
-//! stressed due to heavy forking" (Chen, "Performance regression from switching lock to rw-sem for
-//! anon-vma tree", June 2013). The work of a round is fitted to the 4.8 % that the series without
-//! the single waker is published to gain, once the sections were taken to be 10; the rest is
-//! estimated.
+//! `exim` is MOSBENCH's mail server, with a client for each core. The server forks for each
+//! connection, and twice for each message. A message is a job. "The lock protecting the anon-vma
+//! tree is stressed due to heavy forking" (Chen, "Performance regression from switching lock to
+//! rw-sem for anon-vma tree", June 2013). The sections are assumed to be 10. The work of a round
+//! was then fitted to the published gain of 4.8 % by the series without the single waker. The other
+//! values are estimated.
 //!
-//! `page-fault`: threads of one process that touch new pages, 95 % of what they do, and map and
-//! unmap, as AIM7's page_test with threads; 0.3 us as a reader and 2 us as a writer. `mmap`:
-//! will-it-scale's mmap1 with threads, each of which maps and unmaps its own region: writers only.
-//! Lengths are estimates.
+//! `page-fault` has threads of one process that touch new pages in 95 % of their sections, and
+//! otherwise map and unmap, like AIM7's page_test with threads. A reader takes 0.3 us and a writer
+//! 2 us. `mmap` is will-it-scale's mmap1 with threads. Each maps and unmaps its own region, so that
+//! there are only writers. The lengths are estimates.
 //!
+//! `find-tmpfs` and `make-j` are workloads of FreeBSD: see `freebsd.rs`.
 //! `find-tmpfs` and `make-j` are FreeBSD's: `freebsd.rs` says what is known of them.
 
 use nearlock_workload::jobs::Root;
@@ -140,76 +150,76 @@ use super::freebsd;
 pub struct Jobs {
     /// The name on the command line.
     pub name: &'static str,
-    /// What they do, in a sentence.
+    /// A sentence about the users.
     pub summary: &'static str,
-    /// The constants that stand for it.
+    /// The constants of the profile.
     pub constants: Constants,
 }
 
 /// The constants of a profile, each of which is a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constants {
-    /// How many locks the locking jobs draw from.
+    /// The number of locks from which the locking jobs choose.
     pub locks: u64,
-    /// Of 100 jobs, how many take the locks.
+    /// The percentage of jobs that take the locks.
     pub locking_percent: u64,
-    /// Rounds of a locking job.
+    /// The rounds of a locking job.
     pub rounds: u64,
-    /// Work of a round outside of its sections, in ns.
+    /// Work of a round outside its sections, in ns.
     pub round_ns: u64,
-    /// Sections of a round, beside those of the root's lock.
+    /// Sections of a round, in addition to those of the root's lock.
     pub sections: u64,
     /// Sections of a round that take the root's lock.
     pub root_sections: u64,
-    /// Which lock that is.
+    /// The kind of the root's lock.
     pub root: Root,
     /// Sections at the end of a locking job, one after the other.
     pub end_sections: u64,
-    /// Work between two of them, in ns.
+    /// Work between two of these sections, in ns.
     pub end_step_ns: u64,
-    /// Jobs after which a user ends; 0: never.
+    /// The number of jobs after which a user ends. 0 means never.
     pub jobs: u64,
     /// Work inside a writer's section, in ns.
     pub section_ns: u64,
-    /// Of so many writers' sections, one is long; 0: none is.
+    /// One in this many writers' sections is long. 0 means none.
     pub long_every: u64,
-    /// Work inside a long one, in ns.
+    /// Work inside a long section, in ns.
     pub long_section_ns: u64,
     /// Lines that a section touches.
     pub lines: u64,
-    /// Of 100 sections, how many only read.
+    /// The percentage of sections that only read.
     pub read_percent: u64,
     /// Work inside a reader's section, in ns.
     pub read_section_ns: u64,
-    /// Of 100 writers' sections, how many sleep inside.
+    /// The percentage of writers' sections that sleep inside.
     pub sleep_inside_percent: u64,
-    /// For how long, in ns.
+    /// The length of this sleep, in ns.
     pub sleep_inside_ns: u64,
-    /// Steps of a quiet job.
+    /// The steps of a quiet job.
     pub steps: u64,
     /// Work of a step, in ns.
     pub step_ns: u64,
-    /// Of 100 steps and rounds, how many end asleep.
+    /// The percentage of steps and rounds that end with a sleep.
     pub sleep_percent: u64,
-    /// For how long, in ns.
+    /// The length of this sleep, in ns.
     pub sleep_ns: u64,
-    /// Work inside a section of the spinlock, in ns; 0: there is none.
+    /// Work inside a section of the spinlock, in ns. 0 means that there is none.
     pub spinlock_ns: u64,
     /// Updates of a counter that all users share, in each step and on the way to each section.
     pub updates: u64,
-    /// For so many users there is one update more; 0: never.
+    /// One update is added for each such number of users. 0 means never.
     pub users_per_update: u64,
 }
 
 impl Constants {
-    /// Updates of the counter with so many users.
+    /// Updates of the counter with this many users.
     pub fn updates_among(&self, users: u64) -> u64 {
         self.updates + users.checked_div(self.users_per_update).unwrap_or(0)
     }
 }
 
-/// What all mixes have in common that are not described by more than their workfile. See the
-/// [module](self) for what is known and what is estimated.
+/// The common constants of mixes that are described only by their workfile. See the [module](self)
+/// for known facts and estimates.
 pub(super) const MIX: Constants = Constants {
     locks: 1,
     locking_percent: 27,
@@ -238,7 +248,7 @@ pub(super) const MIX: Constants = Constants {
     users_per_update: 0,
 };
 
-/// Forks and programs, without disk: sections spread over mean jobs.
+/// Forks and programs, without disk. Sections are spread over mean jobs.
 const HIGH_SYSTIME: Constants = Constants {
     locking_percent: 100,
     rounds: 53,
@@ -256,12 +266,12 @@ const HIGH_SYSTIME: Constants = Constants {
     ..MIX
 };
 
-/// Some jobs fork and execute programs: sections of the locks of three files, and of the root of
+/// Some jobs fork and execute programs. They take the locks of three files, and that of the root of
 /// their memory.
 const SOME_FORKS: Constants =
     Constants { locks: 3, sections: 31, root_sections: 9, jobs: 100, steps: 10, ..MIX };
 
-/// Neither forks nor programs. A round is a user's end: its mappings are torn down.
+/// Neither forks nor programs. A round is a user's end, which tears down its mappings.
 const NO_FORKS: Constants = Constants {
     locks: 3,
     locking_percent: 0,
@@ -275,7 +285,7 @@ const NO_FORKS: Constants = Constants {
     ..MIX
 };
 
-/// Directories, 8 of them; of the holders a tenth sleeps. Disks answer in 100 us.
+/// 8 directories. A tenth of the holders sleep. Disks answer in 100 us.
 const FSERVER: Constants = Constants {
     locks: 8,
     locking_percent: 10,
@@ -302,7 +312,7 @@ const MMAP: Constants = Constants {
 };
 
 impl Jobs {
-    /// All of them, with their defaults.
+    /// All profiles, with their defaults.
     pub const ALL: [Self; 15] = [
         Self {
             name: "aim7-alltests",

@@ -1,7 +1,7 @@
 use super::*;
 
 impl Jobs {
-    /// Those of this name.
+    /// The users with this name.
     pub fn named(name: &str) -> Self {
         Self::ALL.into_iter().find(|jobs| jobs.name == name).expect("users of this name")
     }
@@ -9,7 +9,7 @@ impl Jobs {
 
 #[test]
 fn a_job_takes_what_its_source_says() {
-    // Ten CPUs, a minute, 126036 jobs.
+    // Ten CPUs, one minute, 126036 jobs.
     let high_systime_ns = 600_000_000_000 / 126_036;
     for (profile, published_ns) in [
         ("aim7-high-systime", high_systime_ns),
@@ -37,7 +37,7 @@ fn a_job_takes_what_its_source_says() {
         let updates = Jobs::named(profile).constants.updates_among(1500);
         let long_ns = long_section_ns.checked_div(long_every).unwrap_or(0);
         let section_ns = (sections + root_sections) * (section_ns + long_ns);
-        // An update of the counter takes its line over: 56 ns within a socket of `westmere-ex-8s`.
+        // An update of the counter moves its line: 56 ns within a socket of `westmere-ex-8s`.
         let locking_ns = rounds * (round_ns + section_ns + spinlock_ns + updates * 56);
         let quiet_ns = steps * (step_ns + spinlock_ns);
         let mean_ns = (locking_percent * locking_ns + (100 - locking_percent) * quiet_ns) / 100;
@@ -49,7 +49,7 @@ fn a_job_takes_what_its_source_says() {
 fn a_mean_job_of_high_systime_has_the_forks_of_its_workfile() {
     let Constants { locking_percent, rounds, sections, .. } = Jobs::named("aim7-high-systime").constants;
     assert_eq!((locking_percent, sections), (100, 1), "each round of each job has one section");
-    // Of 260 hits exec has 20, fork 10, shell 40; they fork 5, 100 and 10 times.
+    // Of 260 hits exec has 20, fork 10, shell 40. They fork 5, 100 and 10 times.
     let forks = (20.0 * 5.0 + 10.0 * 100.0 + 40.0 * 10.0) / 260.0;
     let per_fork = rounds as f64 / forks;
     assert!((per_fork - 3.0 * 3.0).abs() < 1.0, "three sections for each of three mappings: {per_fork}");
@@ -64,7 +64,7 @@ fn updates_grow_with_the_users() {
 
 #[test]
 fn shares_are_those_of_the_workfiles() {
-    // The jobs of a list, test by test, as reaim rounds them; or of all tests together.
+    // The jobs of a list, rounded test by test as reaim does, or for all tests together.
     let percent = |hits: &[u64], of: u64| hits.iter().map(|n| (n * 100 + of / 2) / of).sum::<u64>();
     for (profile, hits, of) in [
         ("aim7-alltests", &[10, 20, 20, 10, 10][..], 1000),

@@ -1,0 +1,247 @@
+//! What a result says, in a sentence or two.
+
+use nearlock_bench::bench::Row;
+use nearlock_lab::Subject;
+use nearlock_lab::simulate::Simulated;
+
+/// What simulated locks do with the greatest number of threads, compared with the first lock.
+/// `None` if there is one lock only.
+pub fn simulated(rows: &[Simulated]) -> Option<String> {
+    let base = rows.first()?.lock.as_str();
+    let threads = rows.iter().filter(|row| row.lock == base).map(|row| row.threads).max()?;
+    let mut means: Vec<Mean> = Vec::new();
+    for row in rows.iter().filter(|row| row.threads == threads) {
+        if !means.iter().any(|mean| mean.lock == row.lock) {
+            means.push(Mean::of(rows, &row.lock, threads)?);
+        }
+    }
+    let (base, others) = means.split_first()?;
+    let (most, least) = (
+        others.iter().max_by(|a, b| a.work.total_cmp(&b.work))?,
+        others.iter().min_by(|a, b| a.work.total_cmp(&b.work))?,
+    );
+    let at = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+    let mut text = format!("At {at} {}", most.against(base));
+    if others.len() > 1 && least.lock != most.lock {
+        text += &format!(" Of the {} locks it does the most.", means.len());
+        if most.work < base.work {
+            text = format!(
+                "At {at} {} does the most of the {} locks. {}",
+                base.lock,
+                means.len(),
+                most.against(base)
+            );
+        }
+        text += &format!(" The least: {}", least.against(base));
+    }
+    Some(text)
+}
+
+/// What a lock does with a number of threads, over all seeds.
+struct Mean<'a> {
+    lock: &'a str,
+    /// Acquisitions, or jobs where the workload has jobs.
+    work: f64,
+    wait_ns_p99: f64,
+    jain: f64,
+}
+
+impl<'a> Mean<'a> {
+    fn of(rows: &'a [Simulated], lock: &str, threads: usize) -> Option<Self> {
+        let rows: Vec<&Simulated> =
+            rows.iter().filter(|row| row.lock == lock && row.threads == threads).collect();
+        let mean = |figure: fn(&Simulated) -> f64| {
+            rows.iter().map(|row| figure(row)).sum::<f64>() / rows.len() as f64
+        };
+        Some(Self {
+            lock: &rows.first()?.lock,
+            work: mean(|row| row.jobs_per_minute.unwrap_or(row.ops_per_us)),
+            wait_ns_p99: mean(|row| row.wait_ns_p99 as f64),
+            jain: mean(|row| row.jain),
+        })
+    }
+
+    /// A sentence that compares it.
+    fn against(&self, base: &Self) -> String {
+        let mut text =
+            format!("{} does {} times the work of {}", self.lock, times(self.work / base.work), base.lock);
+        if base.wait_ns_p99 > 0.0 {
+            let waits = self.wait_ns_p99 / base.wait_ns_p99;
+            text += &format!("; the 99th percentile of the wait is {} times as long", times(waits));
+        }
+        if self.jain < base.jain - UNEQUAL {
+            text += &format!("; the shares are less equal (Jain's index {:.2}, {:.2})", self.jain, base.jain);
+        }
+        text.push('.');
+        text
+    }
+}
+
+/// What the measured locks do in the situations with two threads or more: our first lock beside a
+/// baseline, and beside the fastest of all locks in each situation. `None` if nothing was compared.
+pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
+    let of_baseline: Vec<&Row> = rows.iter().filter(|row| row.baseline == baseline).collect();
+    let is_ours = |row: &&&Row| row.lock != baseline && Subject::named(row.lock).is_some();
+    let other = || of_baseline.iter().find(|row| row.lock != baseline);
+    let lock = of_baseline.iter().find(is_ours).or_else(other)?.lock;
+    let contended: Vec<&Row> = of_baseline
+        .iter()
+        .copied()
+        .filter(|row| row.summary.is_none() && row.threads.is_some_and(|threads| threads >= 2))
+        .collect();
+    let own: Vec<&Row> = contended.iter().copied().filter(|row| row.lock == lock).collect();
+    let mut text = String::new();
+    if let Some(mean) = mean(&own) {
+        text += &format!("{lock} does {} times the work of {baseline}", times(mean));
+        match &own[..] {
+            [only] => text += &format!(" ({})", situation(only)),
+            several => {
+                text +=
+                    &format!(", the geometric mean of {} situations with two threads or more", several.len())
+            }
+        }
+        text += &format!(". {}", behind(&own, &contended));
+    }
+    if let Some(alone) = of_baseline.iter().find(|row| row.lock == lock && row.threads == Some(1))
+        && let Some(ratio) = alone.ratio
+        && alone.mode == "uncontended"
+    {
+        let space = if text.is_empty() { "" } else { " " };
+        text += &format!("{space}Uncontended, {lock} is {} times as fast as {baseline}.", times(ratio));
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// A lock that does less than this share of the fastest lock's work in a situation is behind.
+pub const BEHIND: f64 = 0.9;
+
+/// A lock in a situation, beside the fastest of all locks that were measured there.
+pub struct Share<'a> {
+    pub row: &'a Row,
+    pub fastest: &'a Row,
+    /// The lock's share of the fastest lock's work.
+    pub share: f64,
+}
+
+/// The shares of these rows; `all` are the rows of all locks, against the same baseline.
+pub fn shares<'a>(own: &[&'a Row], all: &[&'a Row]) -> Vec<Share<'a>> {
+    let of = |&row: &&'a Row| {
+        let is_same = |other: &&&Row| {
+            (other.mode, other.threads, other.section_ns, other.think_ns, other.read_percent)
+                == (row.mode, row.threads, row.section_ns, row.think_ns, row.read_percent)
+        };
+        let speed = |row: &Row| row.ratio.unwrap_or(0.0);
+        let fastest = all.iter().filter(is_same).max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+        Some(Share { row, fastest, share: row.ratio? / fastest.ratio? })
+    };
+    own.iter().filter_map(of).collect()
+}
+
+/// Where a lock is behind the fastest of all.
+fn behind(own: &[&Row], all: &[&Row]) -> String {
+    let shares = shares(own, all);
+    let behind = shares.iter().filter(|of| of.share < BEHIND).count();
+    match shares.iter().min_by(|a, b| a.share.total_cmp(&b.share)) {
+        Some(Share { row, fastest, share }) if behind > 0 => format!(
+            "In {behind} of {} it does under {BEHIND} of the work of the fastest lock; the least is {} of {}'s ({}).",
+            shares.len(),
+            times(*share),
+            fastest.lock,
+            situation(row)
+        ),
+        _ => format!("In none of {} it does under {BEHIND} of the work of the fastest lock.", shares.len()),
+    }
+}
+
+/// `oversubscribed, 64 threads, section 100 ns, think 500 ns`
+fn situation(row: &Row) -> String {
+    let threads = row.threads.map(|threads| format!("{threads} threads"));
+    let section = row.section_ns.map(|ns| format!("section {ns} ns"));
+    let think = row.think_ns.map(|ns| format!("think {ns} ns"));
+    let parts = [Some(row.mode.to_owned()), threads, section, think];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The geometric mean of the ratios.
+fn mean(rows: &[&Row]) -> Option<f64> {
+    let ratios: Vec<f64> = rows.iter().filter_map(|row| row.ratio).collect();
+    let logarithms = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>();
+    (!ratios.is_empty()).then(|| (logarithms / ratios.len() as f64).exp())
+}
+
+/// By so much Jain's index differs where shares are called less equal: with four threads, a tenth
+/// less for one of them changes it by less.
+const UNEQUAL: f64 = 0.05;
+
+/// A ratio with the digits that it needs: `0.87`, `1.52`, `14`.
+pub fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if !ratio.is_finite() => "many".to_owned(),
+        10.0.. => format!("{ratio:.0}"),
+        0.01.. | 0.0 => format!("{ratio:.2}"),
+        _ => format!("{ratio:.1e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_keep_the_digits_that_count() {
+        let shown = [0.0, 0.004, 0.874, 1.0, 1.523, 14.2, 1234.5, f64::NAN, f64::INFINITY].map(times);
+        assert_eq!(shown, ["0.00", "4.0e-3", "0.87", "1.00", "1.52", "14", "1234", "many", "many"]);
+    }
+
+    fn row(lock: &'static str, threads: usize, ratio: f64) -> Row {
+        Row {
+            summary: None,
+            situations: 1,
+            mode: "free",
+            lock,
+            baseline: "parking-lot-0.13",
+            threads: Some(threads),
+            section_ns: Some(100),
+            think_ns: Some(0),
+            read_percent: None,
+            ns_per_op: None,
+            ops_per_us: None,
+            ratio: Some(ratio),
+            ratio_low_quartile: None,
+            ratio_high_quartile: None,
+            rounds: 7,
+            jain: None,
+            wait_ns_p99_9: None,
+            wait_ns_max: None,
+            cpu_ns_per_op: None,
+            cpu_ratio: None,
+            instructions_per_op: None,
+            rmw_per_op: None,
+            membarriers_per_s: None,
+            size_bytes: 4,
+        }
+    }
+
+    #[test]
+    fn a_lock_is_held_against_the_fastest_peer_of_each_situation() {
+        let rows = [
+            row("near-mutex", 2, 2.0),
+            row("parking-lot-0.13", 2, 1.0),
+            row("std", 2, 4.0),
+            row("near-mutex", 8, 0.5),
+            row("parking-lot-0.13", 8, 1.0),
+            row("std", 8, 0.4),
+        ];
+        assert_eq!(
+            measured(&rows, "parking-lot-0.13").expect("compared"),
+            "near-mutex does 1.00 times the work of parking-lot-0.13, the geometric mean of 2 situations with two \
+             threads or more. In 2 of 2 it does under 0.9 of the work of the fastest lock; the least is 0.50 of \
+             std's (free, 2 threads, section 100 ns, think 0 ns)."
+        );
+        let alone = Row { mode: "uncontended", ..row("near-mutex", 1, 2.05) };
+        let text = measured(&[alone], "parking-lot-0.13").expect("compared");
+        assert_eq!(text, "Uncontended, near-mutex is 2.05 times as fast as parking-lot-0.13.");
+        assert_eq!(measured(&rows, "std"), None);
+        assert_eq!(measured(&[row("parking-lot-0.13", 2, 1.0)], "parking-lot-0.13"), None);
+    }
+}
