@@ -12,7 +12,7 @@ use crate::model::{Depth, SearchStats};
 use crate::mutate::{Half, Mutant, STORES_NOT_ORDERED, Site};
 use crate::source::{self, Place};
 
-/// What the document calls the hash of the sources.
+/// The document's text before the hash of the sources.
 const HASH: &str = "Hash of the sources: ";
 
 /// The places with an ordering stronger than AcqRel, what they pair with, and the pattern that
@@ -26,8 +26,8 @@ const TOTAL: &[(&str, &str, &str, &str)] = &[
 ///
 /// # Errors
 ///
-/// If the evidence is not complete: an ordering that no model exercises, or one that stands there
-/// for no reason.
+/// If the evidence is not complete: some ordering is exercised by no model, or is there for no
+/// reason.
 pub fn render(evidence: &Evidence, depth: Depth) -> Result<String> {
     let (places, strays) = source::places()?;
     let findings = findings(evidence, &places, &strays);
@@ -59,8 +59,8 @@ pub fn hash_in(document: &str) -> Option<&str> {
 }
 
 /// Where a document lacks a line of what this evidence makes, or has one too many: the first such
-/// place. By which model each half is caught, and how, and how far models were followed, depends on
-/// the depth, and is not compared.
+/// place. Not compared are the model that catches each half, how it fails, and how far models were
+/// searched, because these depend on the depth.
 ///
 /// # Errors
 ///
@@ -73,14 +73,14 @@ pub fn difference(document: &str, evidence: &Evidence) -> Result<Option<String>>
     Ok((made != there).then(|| format!("`{}` stands where `{}` should", at(&there), at(&made))))
 }
 
-/// What does not depend on the depth.
+/// The parts that do not depend on the depth.
 fn shape(document: &str) -> Vec<String> {
     let mut section = "";
     let mut lines = Vec::new();
     for line in document.lines() {
         let cells: Vec<_> = line.split(" | ").collect();
         let kept = match (section, &*cells) {
-            // Half and place; by whom and how it is caught.
+            // Half and place; the model that catches it, and how.
             ("## The orderings", [kept @ .., model, how]) if !model.is_empty() && how.len() > " |".len() => {
                 kept
             }
@@ -100,7 +100,7 @@ fn shape(document: &str) -> Vec<String> {
     lines
 }
 
-/// What is missing in the evidence, or against the rules in the sources.
+/// The gaps in the evidence, and the violations of the rules in the sources.
 pub fn findings(evidence: &Evidence, places: &[Place], strays: &[String]) -> Vec<String> {
     let mut found: Vec<_> = strays
         .iter()
@@ -131,7 +131,7 @@ pub fn findings(evidence: &Evidence, places: &[Place], strays: &[String]) -> Vec
     found
 }
 
-/// Mutants that survive without a reason, and reasons for what does not survive.
+/// Mutants that survive without a reason, and reasons of mutants that do not survive.
 fn unexpected(evidence: &Evidence, places: &[Place], listed: &[Survivor]) -> Vec<String> {
     let nameless = evidence.survivors().filter(|mutant| reason_of(&mutant.site, places, listed).is_none());
     let mut found: Vec<_> = nameless.map(|mutant| format!("{}: no model fails", mutant.site)).collect();

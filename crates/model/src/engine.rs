@@ -1,4 +1,4 @@
-//! What a model asks of whatever tries its executions, besides what locks ask of a platform.
+//! What a model needs from an engine that tries its executions, in addition to a lock's platform.
 //!
 //! Models are written once, generic over the engine; [`Loom`](crate::loom::Loom) and
 //! Shuttle run them.
@@ -14,11 +14,11 @@ use nearlock_core::shared_holds::SharedLock;
 
 use crate::instance::Instance;
 
-/// A platform on which models run. What belongs to an execution is kept per thread of the machine:
-/// an engine runs all threads of a model as coroutines on the thread that called it, and several
-/// models can run at the same time.
+/// A platform on which models run. An engine runs all threads of a model as coroutines on the
+/// thread that called it. So the state of an execution is kept per thread of the machine, and
+/// several models can run at the same time.
 pub trait Engine: EveryCapability + AsymFence {
-    /// What the sections of a lock write to.
+    /// The data that the sections of a lock write to.
     type Counter: Counter;
     /// A thread that has been started.
     type Handle: Handle;
@@ -26,24 +26,25 @@ pub trait Engine: EveryCapability + AsymFence {
     /// How many queue nodes each slot has.
     const LEVELS: u32;
 
-    /// Does something with what is kept of the execution.
+    /// Calls `f` with the state of the execution.
     fn with_instance<R>(f: impl FnOnce(&Instance<Self>) -> R) -> R;
-    /// Does something with the number of queue nodes that the calling thread uses.
+    /// Calls `f` with the number of queue nodes that the calling thread uses.
     fn with_nodes_in_use<R>(f: impl FnOnce(&Cell<u32>) -> R) -> R;
-    /// What the calling thread is.
+    /// The properties of the calling thread.
     fn thread() -> Thread;
 
-    /// Whether a thread that has spun for so many turns for another gives up.
+    /// Whether a thread that has spun for this many turns for another gives up.
     fn has_spun(turns: u32) -> bool;
 
-    /// Begins an execution: fresh nodes for threads in slots below `slots`, everything else at its
-    /// default. To be called by the model's first thread before it makes others.
+    /// Begins an execution. Threads in slots below `slots` have fresh nodes, and everything else
+    /// has its default. To be called by the model's first thread before it starts others.
     fn begin(slots: u32);
-    /// Says what the calling thread is.
+    /// Sets the properties of the calling thread.
     fn become_thread(thread: Thread);
     /// Starts another thread of the model.
     fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> Self::Handle {
-        // An engine's own function is long: in a box it is compiled once, and not for each model of each lock.
+        // An engine's own function is long. In a box it is compiled once, and not for each model of
+        // each lock.
         Self::start(thread, Box::new(f))
     }
     /// As [`spawn`](Self::spawn).
@@ -52,8 +53,8 @@ pub trait Engine: EveryCapability + AsymFence {
     fn set(which: Setting, value: u64) {
         Self::with_instance(|i| i.set(which, value));
     }
-    /// Has locks that are made on this thread of the machine from now on switched so. Outside of
-    /// executions.
+    /// Sets the switches of locks that are made on this thread of the machine from now on. To be
+    /// called outside of executions.
     fn set_switches(stored: [u64; SWITCHES_MAX]) {
         Self::with_instance(|i| i.set_switches(stored));
     }
@@ -68,11 +69,11 @@ pub trait Engine: EveryCapability + AsymFence {
     }
 }
 
-/// No object lies below.
+/// No object has an address below this.
 const FIRST_PAGE: usize = 4096;
 
-/// A broken lock may follow a null pointer to a word: best effort to say so instead of ending the
-/// process.
+/// A broken lock may follow a null pointer to a word. This tries to report that instead of ending
+/// the process.
 pub(crate) fn assert_no_null<T>(word: &T) {
     let address = black_box(std::ptr::from_ref(word).addr());
     assert!(address >= FIRST_PAGE, "an access through a null pointer");
@@ -80,10 +81,10 @@ pub(crate) fn assert_no_null<T>(word: &T) {
 
 /// Data that a lock is meant to protect, which reports two accesses at the same time.
 pub trait Counter: Default + Send + Sync + 'static {
-    /// What the threads do in their sections.
+    /// The access of threads in their sections.
     fn add_one(&self);
-    /// What readers do in theirs: how many of the other sections there have been. Reports one that
-    /// goes on.
+    /// The access of readers in their sections. Returns how many of the other sections there have
+    /// been, and reports one that is in progress.
     fn look(&self) -> u32;
     /// How many sections there have been. For the first thread, after it has joined the others.
     fn get(&self) -> u32;
@@ -95,11 +96,11 @@ pub trait Handle {
     ///
     /// # Errors
     ///
-    /// What it panicked with. (An engine may end the execution before.)
+    /// The payload of its panic. (An engine may end the execution before.)
     fn join(self) -> std::thread::Result<()>;
 }
 
-/// The threads of a model but the first.
+/// The threads of a model except the first.
 pub struct Others<E: Engine>(Vec<E::Handle>);
 
 impl<E: Engine> Default for Others<E> {
@@ -114,7 +115,7 @@ impl<E: Engine> Others<E> {
         self.0.push(E::spawn(thread, f));
     }
 
-    /// Waits for their ends, in the order in which they were started.
+    /// Waits until they have ended, in the order in which they were started.
     ///
     /// # Panics
     ///
@@ -126,19 +127,19 @@ impl<E: Engine> Others<E> {
     }
 }
 
-/// What a thread of a model is.
+/// The properties of a thread of a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thread {
-    /// Whose queue nodes it has; `None`: there are none for it.
+    /// The slot whose queue nodes it has; `None` if it has no queue nodes.
     pub slot: Option<u32>,
     /// The NUMA node that it runs on at first.
     pub numa_node: u32,
-    /// Whether it moves to another NUMA node between one question where it is and the next: to the
-    /// neighbour under loom (node 0 and 1, 2 and 3, ...), to any under Shuttle.
+    /// Whether it moves to another NUMA node between two questions where it is. Under loom it moves
+    /// to the neighbour (NUMA node 0 and 1, 2 and 3, ...), under Shuttle to any.
     pub migrates: bool,
-    /// Whether it spins on for as long as it takes.
+    /// Whether it spins for as long as it takes.
     pub is_patient: bool,
-    /// What locks call it; 0: they have not asked yet.
+    /// The number by which locks know it; 0 if they have not asked yet.
     pub number: u32,
     /// How many locks it holds shared, at first: by [`SharedLock`].
     pub shared_holds: [u32; SharedLock::COUNT],

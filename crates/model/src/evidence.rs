@@ -1,5 +1,5 @@
-//! The evidence for a set of models: each holds as it is, and fails without any ordering that it
-//! exercises, or another of them does.
+//! The evidence for a set of models: each holds as it is, and an ordering that a model exercises is
+//! needed by some model of the set.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::model::{Depth, Model, SearchStats};
 use crate::mutate::{Fate, Half, Mutant, Outcome, Site, Stores, outcome_of, record, silence_on_demand};
 use crate::processes;
 
-/// Why an ordering may stand in a lock though no model fails without it. There is no other reason.
+/// Why an ordering may be in a lock though no model fails without it. There is no other reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// loom takes a SeqCst operation (other than a fence) for AcqRel.
@@ -19,10 +19,10 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All there are.
+    /// All reasons.
     pub const ALL: [Self; 3] = [Self::SequentialOperation, Self::LoadBuffering, Self::ReleaseSequence];
 
-    /// In words.
+    /// The reason in words.
     pub const fn text(self) -> &'static str {
         match self {
             Self::SequentialOperation => "loom takes a SeqCst operation, other than a fence, for AcqRel",
@@ -39,51 +39,54 @@ impl Reason {
 pub struct Survivor {
     /// The end of the file's name.
     pub file: &'static str,
-    /// The function that it stands in.
+    /// The function that contains it.
     pub function: &'static str,
     /// The operation.
     pub operation: &'static str,
-    /// The half.
+    /// The half of the ordering.
     pub half: Half,
     /// Why it stays.
     pub reason: Reason,
 }
 
-/// All survivors there may be: none.
+/// All permitted survivors: none.
 pub const SURVIVORS: &[Survivor] = &[];
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Evidence {
-    /// What each model took, in the order of the models.
+    /// The effort of each model, in the order of the models.
     pub runs: Vec<SearchStats>,
-    /// What became of each ordering that some model exercises.
+    /// The fate of each ordering that some model exercises.
     pub mutants: Vec<Mutant>,
 }
 
 impl Evidence {
-    /// Runs the models as they are, to this depth, and within their own bounds where it is not
-    /// reached; then drops each half of an ordering that they exercise, and runs those that do
-    /// until one fails. First come the models that exercise fewest places: those of the lock in
-    /// whose source the place is, before those of locks that are made of it. That at
-    /// the models' own bounds: what fails there fails deeper down too. `tell` is told of each step
-    /// as it is done.
+    /// Runs the models as they are, to this depth, and within their own bounds if the depth is not
+    /// reached. Then drops each half of an ordering that they exercise, and runs the models that
+    /// exercise it until one fails. The models that exercise the fewest places come first. So the
+    /// models of the lock whose source contains the place come before those of locks that are made
+    /// of it.
     ///
-    /// What is found does not depend on how fast the machine is: a search is bounded by its
+    /// The mutants are run at the models' own bounds, because what fails there also fails at a
+    /// greater depth. `tell` is called with each step when it is done.
+    ///
+    /// The result does not depend on the speed of the machine: a search is bounded by its
     /// executions. Several processes share the work of many models.
     ///
     /// # Panics
     ///
     /// If a model fails as it is.
     pub fn gather(models: &[Model], depth: Depth, tell: impl Fn(&dyn std::fmt::Display)) -> Self {
-        // Not in another process, which would wait for whoever reads the hook of this one at the moment.
+        // Not in a child process, which would wait for another thread that reads the hook of this
+        // process at the fork.
         silence_on_demand();
         let recorded = processes::map(models.len(), |at| {
             let model = &models[at];
             let (run, mut sites) = record(model, depth);
             tell(&run);
             if run.is_cut {
-                // What was left out may lie within the model's own bounds.
+                // The executions that were left out may be within the model's own bounds.
                 sites.extend(record(model, Depth::default()).1);
             }
             (run, sites)
@@ -121,7 +124,7 @@ impl Evidence {
         processes::map(models.len(), |at| models[at].run(Depth::default()))
     }
 
-    /// The mutants of which nobody knows.
+    /// The mutants whose fate is not known.
     pub fn unsettled(&self) -> impl Iterator<Item = &Mutant> {
         self.mutants.iter().filter(|mutant| matches!(mutant.fate, Fate::Unsettled { .. }))
     }
@@ -132,15 +135,16 @@ impl Evidence {
     }
 }
 
-/// Executions of one model that are tried on a mutant, at most. Those of most models are a
-/// hundredth of that; without an ordering they may be many times as many.
+/// The largest number of executions of one model that are tried on a mutant. Most models have a
+/// hundredth of that; without an ordering they may have many times as many.
 const EXECUTIONS_MAX: usize = 100_000;
 
-/// A mutant is tried on all its models for so many executions; then, on those that would have gone
-/// on, for more; and so on. Most fail at once in one of them, and are without end in another.
+/// A mutant is tried on all its models for this many executions, then on those that would have
+/// continued for more, and so on. Most mutants fail at once in one model, and have executions
+/// without end in another.
 const ROUNDS: [usize; 4] = [100, 1_000, 10_000, EXECUTIONS_MAX];
 
-/// What becomes of these models without this half, in so many executions of each at most.
+/// The fate of these models without this half, in at most this many executions of each.
 fn fate_of(site: &Site, models: Vec<&Model>, stores: Stores, executions_max: usize) -> Fate {
     let mut open = models;
     let last = ROUNDS.iter().position(|round| *round >= executions_max).unwrap_or(ROUNDS.len() - 1);

@@ -1,4 +1,4 @@
-//! Models that every lock can have: threads that take the lock and count.
+//! Models that every lock can have: threads that lock and count.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use nearlock_core::raw::{RawLock, RawTryLock};
 use crate::engine::{Counter, Engine, Handle, Others, Thread};
 use crate::model::Model;
 
-/// A lock and what it protects.
+/// A lock and the data that it protects.
 pub struct Guarded<E: Engine, L> {
     /// The lock under test.
     pub lock: L,
-    /// What it protects.
+    /// The data that it protects.
     pub count: E::Counter,
 }
 
@@ -22,12 +22,12 @@ impl<E: Engine, L: Default> Default for Guarded<E, L> {
 }
 
 impl<E: Engine, L: RawLock> Guarded<E, L> {
-    /// Takes the lock, counts and releases it.
+    /// Locks, counts and unlocks.
     pub fn section(&self) {
         self.section_with(&L::Node::default());
     }
 
-    /// Does so with a node that the calling thread keeps.
+    /// The same with a node that the calling thread keeps.
     pub fn section_with(&self, node: &L::Node) {
         // SAFETY: the node is ours and outlives the section.
         unsafe { self.lock.lock(node) };
@@ -57,7 +57,7 @@ pub(crate) fn in_slot(slot: u32) -> Thread {
     Thread { slot: Some(slot), numa_node: slot % 2, ..Thread::default() }
 }
 
-/// `threads` threads that take the lock `rounds` times each.
+/// `threads` threads that lock `rounds` times each.
 pub fn counting<E: Engine, L: RawLock>(
     name: &str,
     threads: u32,
@@ -79,7 +79,7 @@ pub fn counting<E: Engine, L: RawLock>(
     })
 }
 
-/// The first thread holds the lock when the others come; it releases it and waits for them.
+/// The first thread holds the lock when the others come. It unlocks, and waits for them to end.
 pub fn held_at_first<E: Engine, L: RawLock>(
     name: &str,
     threads: u32,
@@ -104,7 +104,7 @@ pub fn held_at_first<E: Engine, L: RawLock>(
     })
 }
 
-/// One thread takes the lock while another tries to, twice.
+/// One thread locks while another tries to, twice.
 pub fn trying<E: Engine, L: RawTryLock>(name: &str, preemptions: Option<usize>) -> Model<E> {
     Model::new(format!("{name}: lock against try_lock"), 2, preemptions, move || {
         let shared = Arc::new(Guarded::<E, L>::default());
@@ -119,8 +119,8 @@ pub fn trying<E: Engine, L: RawTryLock>(name: &str, preemptions: Option<usize>) 
     })
 }
 
-/// Two threads that take one lock and then another, each with one node: it is theirs again when
-/// `unlock` returns.
+/// Two threads that lock one lock and then another, each with one node. The node belongs to the
+/// thread again when `unlock` returns.
 pub fn one_node_for_two_locks<E: Engine, L: RawLock>(name: &str, preemptions: Option<usize>) -> Model<E> {
     Model::new(format!("{name}: one node for two locks"), 2, preemptions, move || {
         let shared = Arc::new([Guarded::<E, L>::default(), Guarded::<E, L>::default()]);
@@ -138,8 +138,7 @@ pub fn one_node_for_two_locks<E: Engine, L: RawLock>(name: &str, preemptions: Op
     })
 }
 
-/// Threads on these NUMA nodes that take the lock once each. `set` is called before, to change a
-/// setting.
+/// Threads on these NUMA nodes that lock once each. `set` is called before, to change a setting.
 pub fn on_numa_nodes<E: Engine, L: RawLock>(
     name: &str,
     situation: &str,

@@ -1,4 +1,4 @@
-//! A hash of all that the evidence depends on, so that a page made from other sources is found out.
+//! A hash of all that the evidence depends on, so that a page made from other sources is detected.
 
 use std::fs;
 
@@ -8,12 +8,12 @@ use sha2::{Digest, Sha256};
 
 use crate::source::{files, is_of_tests, root, sources};
 
-/// How the names of files begin that say nothing about orderings.
+/// How the names of files that say nothing about orderings begin.
 const NO_EVIDENCE: [&str; 2] = ["crates/model/src/shuttle", "crates/collection/src/subjects/presets.rs"];
 
 /// A hash of what the evidence depends on: the code of the locks and of the models, and the version
-/// of loom. Comments, layout and unit tests are not part of it, nor is what runs under Shuttle,
-/// which says nothing about orderings. Nor is the table of presets: it combines switches, whose
+/// of loom. Comments, layout and unit tests are left out. So is all that runs under Shuttle, which
+/// says nothing about orderings. The table of presets is left out too: it combines switches, whose
 /// code is in the algorithms. `cargo test` runs the models of all presets.
 ///
 /// # Errors
@@ -33,7 +33,7 @@ pub fn of_sources() -> Result<String> {
     Ok(hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What `Cargo.lock` says of this package.
+/// The entry of this package in `Cargo.lock`.
 fn version_of(package: &str) -> Result<String> {
     let text = fs::read_to_string(root().join("Cargo.lock")).context("Cargo.lock")?;
     let mut lines = text.lines();
@@ -41,7 +41,7 @@ fn version_of(package: &str) -> Result<String> {
     lines.next().map(str::to_owned).with_context(|| format!("Cargo.lock: no {package}"))
 }
 
-/// All tokens but documentation and unit tests.
+/// Hashes all tokens except documentation and unit tests.
 fn absorb(tokens: TokenStream, hasher: &mut Sha256) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {

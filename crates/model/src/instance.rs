@@ -1,4 +1,4 @@
-//! What every engine keeps of the execution that is under way on this thread of the machine.
+//! The state that every engine keeps of the current execution on this thread of the machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub struct Instance<E: Engine> {
     pub(crate) now_ns: Cell<u64>,
     /// How many threads without a slot have asked for their number.
     slotless: Cell<u32>,
-    /// Who sleeps, by number.
+    /// The numbers of the threads that sleep.
     asleep: RefCell<BTreeSet<u32>>,
     settings: Cell<[u64; Setting::COUNT]>,
     switches: Cell<[u64; SWITCHES_MAX]>,
@@ -89,7 +89,7 @@ impl<E: Engine> Instance<E> {
         self.settings.get()[which as usize]
     }
 
-    /// The switches of all locks until others are set: they outlast an execution.
+    /// The switches of all locks until others are set. They outlast an execution.
     pub(crate) fn set_switches(&self, stored: [u64; SWITCHES_MAX]) {
         self.switches.set(stored);
     }
@@ -98,7 +98,7 @@ impl<E: Engine> Instance<E> {
         self.switches.get()[index]
     }
 
-    /// A number for a thread without a slot, above those of the others.
+    /// A number for a thread without a slot, above the numbers of threads with slots.
     pub(crate) fn number(&self) -> u32 {
         self.slotless.set(self.slotless.get() + 1);
         NodeId::SLOTS + self.slotless.get()
@@ -109,12 +109,12 @@ impl<E: Engine> Instance<E> {
         self.asleep.borrow().contains(&number)
     }
 
-    /// The chain of this table. It stays where it is until the next execution.
+    /// The chain of this table. It does not move until the next execution.
     pub(crate) fn chain<F: Family>(&self, table: &OnDemand<Chain<E, F>>) -> *const Chain<E, F> {
         Arc::as_ptr(&table.get(&self.demand, |_| Arc::default()))
     }
 
-    /// The node with this name. It stays where it is until the next execution.
+    /// The node with this name. It does not move until the next execution.
     pub(crate) fn node<N: Default>(&self, table: &OnDemand<[N]>, id: NodeId) -> *const N {
         let table = table.get(&self.demand, nodes::<E, _>);
         let index = (id.slot * E::LEVELS + id.level) as usize;
@@ -138,7 +138,7 @@ impl<E: Engine> Instance<E> {
     }
 }
 
-/// Does `sleep`, while the calling thread counts as asleep.
+/// Calls `sleep`. Meanwhile the calling thread counts as asleep.
 pub(crate) fn while_asleep<E: Engine>(sleep: impl FnOnce()) {
     let number = E::thread_id().get();
     E::with_instance(|i| i.asleep.borrow_mut().insert(number));
@@ -146,7 +146,7 @@ pub(crate) fn while_asleep<E: Engine>(sleep: impl FnOnce()) {
     E::with_instance(|i| i.asleep.borrow_mut().remove(&number));
 }
 
-/// Queue nodes of one type, for so many slots.
+/// Queue nodes of one type, for this many slots.
 fn nodes<E: Engine, N: Default>(slots: u32) -> Arc<[N]> {
     (0..slots * E::LEVELS).map(|_| N::default()).collect()
 }
@@ -164,7 +164,8 @@ pub(crate) fn lend<E: Engine + LocalNodes<N>, N, R>(f: impl FnOnce(Option<LentNo
     r
 }
 
-/// What an engine is besides, all by its [`Instance`] and [`Thread`](crate::engine::Thread).
+/// The further traits of an engine, implemented with its [`Instance`] and
+/// [`Thread`](crate::engine::Thread).
 macro_rules! capabilities {
     ($engine:ty) => {
         impl nearlock_core::platform::Priority for $engine {
@@ -176,8 +177,8 @@ macro_rules! capabilities {
             }
         }
 
-        /// A thread is known to sleep while it does in [`Park::park`]; else it runs.
-        // SAFETY: threads have slots, or numbers, of their own.
+        /// A thread is known to sleep while it sleeps in [`Park::park`]; otherwise it runs.
+        // SAFETY: no two threads have the same slot or number.
         unsafe impl nearlock_core::schedule::Schedule for $engine {
             fn thread_id() -> nearlock_core::schedule::ThreadId {
                 let mut thread = Self::thread();
@@ -199,7 +200,7 @@ macro_rules! capabilities {
             fn processors() -> u32 {
                 1
             }
-            /// A turn in which the others may run.
+            /// A turn in which other threads may run.
             fn give_way() {
                 <Self as nearlock_core::platform::Platform>::cpu_relax(0);
             }
@@ -243,7 +244,7 @@ macro_rules! capabilities {
             }
         }
 
-        // SAFETY: they are set between models, and a lock ends with its model.
+        // SAFETY: the switches are set between models, and a lock ends with its model.
         unsafe impl nearlock_core::platform::Switches for $engine {
             fn switch(index: usize) -> u64 {
                 Self::with_instance(|i| i.switch(index))
@@ -261,7 +262,7 @@ macro_rules! capabilities {
         $crate::instance::capabilities!(@nodes $engine, nearlock_collection::linux::osq::Node<$engine>, osq);
     };
     (@chain $engine:ty, $family:ty, $table:ident) => {
-        // SAFETY: the chain stays where it is until the next execution.
+        // SAFETY: the chain does not move until the next execution.
         unsafe impl nearlock_core::parking::chain::Chains<$family> for $engine {
             fn chain(
                 _lock: *const (),
@@ -269,15 +270,15 @@ macro_rules! capabilities {
                 Self::with_instance(|i| i.chain(&i.$table))
             }
 
-            // An address may be another in another execution.
+            // The address may be another one in another execution.
             fn place_in_chain(_lock: *const ()) -> u32 {
                 0
             }
         }
     };
     (@nodes $engine:ty, $node:ty, $table:ident) => {
-        // SAFETY: each slot has a node per level in its table, and each level is lent once at a time; the nodes stay
-        // where they are until the next execution.
+        // SAFETY: each slot has a node per level in its table, and each level is lent once at a
+        // time. The nodes do not move until the next execution.
         unsafe impl nearlock_core::platform::LocalNodes<$node> for $engine {
             fn with_node<R>(
                 f: impl FnOnce(Option<nearlock_core::platform::LentNode<$node>>) -> R,

@@ -1,87 +1,91 @@
-//! Models of nearlock's locks: the very source of each lock, on a platform whose words are those of
-//! the model checker loom, which tries all executions of a few threads; and on one for Shuttle,
-//! which tries some of many.
+//! Models of nearlock's locks. A model runs the unchanged source of a lock on a platform for a
+//! checker. The model checker loom tries all executions of a few threads. Shuttle tries some
+//! executions of many threads.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`mod@loom`] | the platform of the model checker loom |
 //! | [`mod@shuttle`] | the platform of Shuttle, what its models are, and how they are run |
-//! | [`engine`], [`instance`] | what models ask of the platform that runs them, and what each of these keeps |
-//! | [`model`] | a program to be checked, and its bounds |
+//! | [`engine`], [`instance`] | what models need from the platform that runs them, and the state that each of these platforms keeps |
+//! | [`model`] | a program to be checked, and the bounds of its search |
 //! | [`exclusion`] | models that every lock can have |
 //! | [`readers`] | models that every lock with readers can have |
-//! | [`released`] | locks that are released in a way of their own |
+//! | [`released`] | locks that are unlocked in a special way |
 //! | [`timed`] | models that every lock whose waiters may give up can have |
 //! | [`staged`] | models that start in the middle of a queue |
 //! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
 //! | [`mutate`], [`evidence`] | is every ordering needed? |
-//! | `processes`, `stacks` | several processes share the work; stacks that are used again |
+//! | `processes`, `stacks` | several processes that share the work; stacks that are used again |
 //! | [`source`], [`hash`], [`document`] | the orderings in the sources, and `docs/internals/orderings.md` |
 //!
 //! # What is shown
 //!
-//! Of each working lock of the list, and of the parts that are no locks, the parking token,
-//! waiters, strong fences, the optimistic spin queue and the condition variable (`cargo test -p
-//! nearlock-model`; the evidence is `docs/internals/orderings.md`, made by `cargo xtask orderings`):
+//! The following is shown of each working lock of the list. It is also shown of the parts that are
+//! no locks: the parking token, waiters, strong fences, the optimistic spin queue and the condition
+//! variable. `cargo test -p nearlock-model` shows it; the evidence is
+//! `docs/internals/orderings.md`, made by `cargo xtask orderings`.
 //!
-//! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's
-//!    writes unseen by the next: each section writes to a cell that nothing else protects.
-//! 2. **Progress.** Every execution comes to its end, with every section done, and the lock free
-//!    where a model can try it. (A waiter that nobody will ever wake shows as an execution without
+//! 1. **Exclusion.** No execution of the models lets two sections overlap, or hides one section's
+//!    writes from the next: each section writes to a cell that nothing else protects.
+//! 2. **Progress.** Every execution ends, with every section done, and with the lock free where a
+//!    model can try it. (A waiter that no thread will ever wake up shows as an execution without
 //!    end.)
 //! 3. **No ordering is too strong.** Each half of an ordering in the sources, of operations and
-//!    fences, is dropped in turn, and a model fails each time. Exceptions would need a reason of a
-//!    short list ([`evidence::Reason`]); [`evidence::SURVIVORS`] names them.
-//! 4. **No ordering is left out.** Each that stands in the sources is exercised by some model.
-//! 5. **The models are about something.** A model names the events (a splice, a failed tail update,
-//!    ...) that some execution of it must have reached.
+//!    fences, is dropped, one at a time, and a model fails each time. An exception would need one
+//!    of the reasons of a short list ([`evidence::Reason`]); [`evidence::SURVIVORS`] names the
+//!    exceptions.
+//! 4. **No ordering is left out.** Each ordering in the sources is exercised by some model.
+//! 5. **The models reach what they are about.** A model names the events (a splice, a failed tail
+//!    update, ...) that some execution of it must have reached.
 //!
-//! A lock has the first of the models below by being on the list. What locks rely on in asymmetric
-//! fences is in `tests/fences.rs`, bugs of the past in `tests/history`.
+//! A lock on the list automatically has the first of the models below. `tests/fences.rs` shows what
+//! locks rely on in asymmetric fences, and `tests/history` shows bugs of the past.
 //!
 //! # Within which bounds
 //!
 //! | models | threads | preemptions |
 //! |---|---|---|
 //! | one section each | 2 | any number; locks with readers or limits 2 |
-//! | lock against `try_lock` | 2 | any number; 3 with the switches for preempted waiters; locks with readers or limits 1 |
+//! | `lock` against `try_lock` | 2 | any number; 3 with the switches for preempted waiters; locks with readers or limits 1 |
 //! | two sections each | 2 | 3; with these switches 2; locks with readers or limits 1 |
 //! | one section each | 3 | 2; qspinlock and CNA 3, with these switches 1; locks with readers or limits 1 |
-//! | two locks in turn, with one node | 2 | 3; qspinlock and CNA 2, with these switches 1; locks with readers or limits 1 |
+//! | two locks one after the other, with one node | 2 | 3; qspinlock and CNA 2, with these switches 1; locks with readers or limits 1 |
 //! | one section each, passing within a NUMA node or never (hmcs, cohort) | 2 | 3 |
 //! | the same | 3 | 2 |
 //! | held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
 //! | staged queues (qspinlock, CNA) | 3 or 4 | 2 |
-//! | the same, held by another thread: waiters (CNA) | 4 | 2 |
+//! | the same, held by another thread than the head: waiters (CNA) | 4 | 2 |
 //! | newcomers, or a secondary queue, with it (CNA) | 4 or 5 | 1 |
 //! | three newcomers behind a head (CNA's version 13) | 4 | 1 |
-//! | a newcomer that comes twice, the second time from another NUMA node: held by another thread (CNA) | 4 | 1 |
+//! | a newcomer that comes twice, the second time from another NUMA node: held by another thread than the head (CNA) | 4 | 1 |
 //! | the same, held by the head (CNA's version 13) | 3 | 2 |
-//! | held at first by one that may cancel; a waiter that may give up, and one that stays (locks with limits) | 2; 3 | 2 or 3; 1 |
+//! | held at first by a thread that may cancel; a waiter that may give up, and one that stays (locks with limits) | 2; 3 | 2 or 3; 1 |
 //! | a reader and a writer, once each, or trying; twice each (locks with readers) | 2 | 2 or 3; 1 |
-//! | one that downgrades, a reader and a writer (the same) | 3 | 1 |
-//! | written or read at first; two that come (the same) | 3 | 2; a reader's writers 1 |
+//! | a thread that downgrades, a reader and a writer (the same) | 3 | 1 |
+//! | written or read at first; two threads that come (the same) | 3 | 2; a reader's writers 1 |
 //! | written at first; a reader that may give up, and a writer (locks with limits for readers) | 2; 3 | 2 or 3; 1 |
 //! | held at first; waiters that sleep, or that spin before (counter mutex) | 2; 3 | 4; 2 without spinning, 1 with it |
-//! | the same (owner mutex) | 2; 3 | 3, or 2 without spinning (3 with one that gives up); 1 |
+//! | the same (owner mutex) | 2; 3 | 3, or 2 without spinning (3 with a waiter that gives up); 1 |
 //! | the parking token; waiters; strong fences | 2; 2 or 3; 2 | any number; 4 or 2; 3 |
 //! | the optimistic spin queue: each comes once; twice | 2 or 3; 2 | any number or 2; 3 |
 //! | the same, staged: some leave, and others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |
-//! | the condition variable: tokens that are waited for, for a time or for ever, and given to one or to all | 2; 3 | 2 or 3; 1 |
+//! | the condition variable: tokens that are waited for, with a limit or without, and given to one waiter or to all | 2; 3 | 2 or 3; 1 |
 //!
-//! A preemption takes the processor from a thread that could go on; a thread that waits gives it up
-//! by itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere, in
-//! 20,000 executions of a model at most. Without an ordering a model may have any number of
-//! executions. It is tried for 100 of them, and then for more, up to 100,000. An ordering that is
-//! neither shown to be needed by then, nor not, counts as a failure ([`mutate::Fate`]).
+//! A preemption takes the processor from a thread that could continue. A thread that waits gives
+//! the processor up itself, which does not count. `cargo xtask orderings` allows one more
+//! preemption everywhere, in at most 20,000 executions of a model. If an ordering is dropped, a
+//! model may have any number of executions. It is tried for 100 of them, and then for more, up to
+//! 100,000. An ordering that is by then neither shown to be needed, nor shown not to be, counts as
+//! a failure ([`mutate::Fate`]).
 //!
 //! Presets have fewer models of waiters that give up. `cargo test` gives them one preemption less,
-//! at least one, in each model that need not reach an event; `.ci/deep` gives them all. Presets of
-//! `near` have all everywhere.
+//! but at least one, in each model that need not reach an event; `.ci/deep` gives them all. Presets
+//! of `near` have all of them everywhere.
 //!
-//! Under Shuttle (`tests/shuttle.rs`), of each working lock, in so many schedules at random, and as
-//! many of few changes of priority (PCT). `cargo test` gives presets a quarter of these, except in
-//! crowds of readers and writers that do not give up; `.ci/deep` gives them all.
+//! Under Shuttle (`tests/shuttle.rs`) each working lock has these models. Each runs in the given
+//! number of random schedules, and in as many with few changes of priority (PCT). `cargo test`
+//! gives presets a quarter of the schedules, except in crowds of readers and writers that do not
+//! give up; `.ci/deep` gives them all.
 //!
 //! | models | threads | sections each | schedules, twice |
 //! |---|---|---|---|
@@ -102,15 +106,15 @@
 //! | the same | 8 | 4 | 100 |
 //! | the optimistic spin queue, left at random | 4 or 8 | | 500 |
 //! | the condition variable: tokens, as above | 4 or 8 | 3 or 2 | 400 or 100 |
-//! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |
+//! | a waiter against whom the scheduler works (locks that are first come, first served) | 4 | 60 | 10, at random only |
 //! | the same, and four times as long (owner mutexes that are handed over) | 4 | 60, 240 | 10, at random only |
 //!
-//! No execution lets two sections overlap, leaves a sleeper asleep, or does not end; and the
-//! schedules of a lock have reached what it can come to (`must_reach` in `tests/shuttle.rs`): queue
-//! nodes of all four levels, none left, steals, sleeping waiters and heads, splices, flushes,
-//! failed tail updates. The seed is fixed. The environment variable
-//! [`NEARLOCK_MODEL_SCHEDULES`](shuttle::check::SCHEDULES) says how many times as many are tried, 8
-//! in `.ci/deep`, and [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again:
+//! No execution lets two sections overlap, leaves a sleeper asleep, or does not end. The schedules
+//! of a lock have reached its rare states (`must_reach` in `tests/shuttle.rs`): queue nodes of all
+//! four levels, none left, steals, sleeping waiters and heads, splices, flushes, failed tail
+//! updates. The seed is fixed. The environment variable
+//! [`NEARLOCK_MODEL_SCHEDULES`](shuttle::check::SCHEDULES) multiplies the number of schedules; it
+//! is 8 in `.ci/deep`. [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again:
 //!
 //! ```text
 //! NEARLOCK_MODEL_SCHEDULES=8 cargo test -p nearlock-model --test shuttle
@@ -124,16 +128,16 @@
 //! * loom takes `SeqCst` for AcqRel, never lets a load see a store that comes later in program
 //!   order (no load buffering), and remembers seven stores of a word.
 //! * A store is a swap here, and a narrow store a read-modify-write of the whole word. Both prolong
-//!   the release sequence of an older store; a machine's plain store does not. An ordering that
-//!   only that would show to be too weak is not found.
-//! * In exchange, plain stores to one word must be ordered by happens-before: more than the memory
-//!   model asks, but in any other order the last of them would be the machine's choice, and the
-//!   model would show one only.
+//!   the release sequence of an older store, while a plain store of a machine does not. If an
+//!   ordering is too weak only because of this, the models do not find it.
+//! * In exchange, plain stores to one word must be ordered by happens-before. The memory model does
+//!   not require this. But in any other order the machine would choose which store is the last, and
+//!   the model would show only one choice.
 //! * Of a wait, two failed looks are explored; see [`mod@loom`].
-//! * In the staged models of version 13 of CNA one thread is holder and then head, so that a head
-//!   which sorts its queue while another thread holds the lock is met only in the models of
-//!   newcomers.
-//! * Fairness, but for [`shuttle::adversary`]: see the unit tests of the locks, and the simulator.
+//! * In the staged models of version 13 of CNA one thread is the holder and then the head. So only
+//!   the models of newcomers have a head that sorts its queue while another thread holds the lock.
+//! * Fairness, except in [`shuttle::adversary`]: see the unit tests of the locks, and the
+//!   simulator.
 //! * Nested slow paths (signal handlers) under loom: each thread has one queue node there.
 
 #![cfg(target_pointer_width = "64")]

@@ -1,4 +1,4 @@
-//! Models of FreeBSD's lockmgr: its operations against each other, and waiters that get to the
+//! Models of FreeBSD's lockmgr: its operations against each other, and waiters that reach the
 //! chain.
 
 use std::sync::Arc;
@@ -31,30 +31,30 @@ pub enum Deed {
     Write,
     /// Reads.
     Read,
-    /// Reads, whoever waits.
+    /// Reads, even if writers wait.
     ReadPast,
     /// Reads, and then writes, perhaps after others.
     Upgrade,
     /// Reads, and then writes if nobody else reads.
     TryUpgrade,
-    /// Writes in a section of its own.
+    /// Writes in a nested section.
     WriteTwice,
-    /// Writes when nobody else is there.
+    /// Writes when no other thread is there.
     Drain,
     /// Writes if it need not sleep.
     WriteUnlessSleeping,
     /// Reads if it need not sleep.
     ReadUnlessSleeping,
-    /// Writes, and has another thread release the lock.
+    /// Writes, and lets another thread unlock the lock.
     Disown,
 }
 
 impl Deed {
-    /// Does it; how many sections it was that wrote.
+    /// Does it, and returns how many of its sections wrote.
     fn on<E: Engine, T: Tuning>(self, shared: &Arc<LockMgrState<E, T>>) -> u32 {
         let options = Options::new().adaptive();
         let does = |operation, options: &Options<'_, E>| {
-            // SAFETY: what is taken is released; converted and released is what is held.
+            // SAFETY: a lock that is locked is unlocked; only a held lock is converted or unlocked.
             unsafe { shared.lock.perform(operation, options, NoInterlock) }
         };
         let done = |operation| assert_eq!(does(operation, &options), Ok(()), "{operation:?}");
@@ -118,12 +118,12 @@ impl Deed {
     }
 }
 
-/// Writes, and has another thread release the lock.
+/// Writes, and lets another thread unlock the lock.
 fn disown<E: Engine, T: Tuning>(shared: &Arc<LockMgrState<E, T>>) -> u32 {
-    // SAFETY: released by the other thread, which knows of it from here.
+    // SAFETY: unlocked by the other thread, which is started by this one.
     unsafe { shared.lock.lock(&()) };
     shared.count.add_one();
-    // SAFETY: taken above.
+    // SAFETY: locked above.
     unsafe { shared.lock.disown() };
     let release = {
         let shared = shared.clone();
@@ -134,7 +134,7 @@ fn disown<E: Engine, T: Tuning>(shared: &Arc<LockMgrState<E, T>>) -> u32 {
     1
 }
 
-/// A thread for each deed, the first thread of the model for the first of them.
+/// A thread for each deed. The first deed is that of the first thread of the model.
 pub fn deeds<E: Engine, T: Tuning>(
     name: &str,
     deeds: &'static [Deed],
@@ -144,7 +144,7 @@ pub fn deeds<E: Engine, T: Tuning>(
     of_deeds::<E, T>(format!("{name}: {}", titles.join(" | ")), None, 0, deeds, preemptions)
 }
 
-/// The first thread holds the lock already when the others come, to read or to write.
+/// The first thread already holds the lock when the others come, to read or to write.
 pub fn held_at_first<E: Engine, T: Tuning>(
     name: &str,
     how: Operation,
@@ -163,17 +163,17 @@ fn given_up_at_first<T: Tuning>(name: &str, deeds: &'static [Deed], preemptions:
     of_deeds::<Loom, T>(title, Some(Operation::Shared), SHARED_WAITERS, deeds, Some(preemptions))
 }
 
-/// Two threads share the lock, and another reader has waited and given up: one leaves, and then the
-/// other, while a writer comes. What the first has read happens before the writer's section, though
-/// only the second comes to the chain.
+/// Two threads share the lock, and another reader has waited and given up. One sharer leaves, and
+/// then the other, while a writer comes. What the first one has read happens before the writer's
+/// section, though only the second one reaches the chain.
 fn left_by_two<T: Tuning>(name: &str, preemptions: usize) -> Model {
     let title = format!("{name}: two sharers at first, a waiter gave up; Write");
     Model::new(title, 3, Some(preemptions), move || {
         let shared = Arc::new(LockMgrState::<Loom, T>::default());
-        // SAFETY: both shares are released below, one by a thread that knows of it from here.
+        // SAFETY: both shares are unlocked below, one by a thread that this one starts.
         let does = |operation| unsafe { shared.lock.perform(operation, &Options::new(), NoInterlock) };
         assert_eq!([does(Operation::Shared), does(Operation::Shared)], [Ok(()); 2]);
-        // SAFETY: as a waiter leaves it that gives up.
+        // SAFETY: this is the state after a waiter that has given up.
         unsafe { shared.lock.word() }.fetch_or(SHARED_WAITERS, Relaxed);
         let mut sharer = in_slot(1);
         sharer.shared_holds[SharedLock::LockMgr as usize] = 1;
@@ -199,7 +199,7 @@ fn left_by_two<T: Tuning>(name: &str, preemptions: usize) -> Model {
     })
 }
 
-/// `bits`: those that waiters have left in the word.
+/// `bits`: the bits that waiters have left in the word.
 fn of_deeds<E: Engine, T: Tuning>(
     title: String,
     first: Option<Operation>,
@@ -211,13 +211,13 @@ fn of_deeds<E: Engine, T: Tuning>(
         let shared = Arc::new(LockMgrState::<E, T>::default());
         let written = Arc::new(AtomicU32::new(0));
         let does = |operation| {
-            // SAFETY: released below.
+            // SAFETY: unlocked below.
             assert_eq!(unsafe { shared.lock.perform(operation, &Options::new(), NoInterlock) }, Ok(()));
         };
         let (own, deeds) = match first {
             Some(operation) => {
                 does(operation);
-                // SAFETY: as waiters leave it that give up.
+                // SAFETY: this is the state after waiters that have given up.
                 unsafe { shared.lock.word() }.fetch_or(bits, Relaxed);
                 (None, deeds)
             }
@@ -243,7 +243,7 @@ fn finish<E: Engine, T: Tuning>(shared: &LockMgrState<E, T>, written: u32) {
     assert!(shared.try_section(), "the lock is free at last");
 }
 
-/// What threads of a crowd do.
+/// The deeds of threads of a crowd.
 const DEEDS: [Deed; 12] = [
     Deed::Read,
     Deed::Read,
@@ -259,7 +259,7 @@ const DEEDS: [Deed; 12] = [
     Deed::ReadUnlessSleeping,
 ];
 
-/// `threads` threads that do something with the lock, `rounds` times each.
+/// `threads` threads that use the lock, `rounds` times each.
 pub fn crowd<T: Tuning>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
     let title = format!("{name}: {threads} threads with all operations, {rounds} rounds each");
     Model::new(title, threads, None, move || {
@@ -284,7 +284,7 @@ pub fn crowd<T: Tuning>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle>
     })
 }
 
-/// Those of the lock, whatever its switches.
+/// The models of the lock, whatever its switches.
 pub fn of(name: &str) -> Vec<Model> {
     use Deed::{
         Disown, Drain, Read, ReadPast, ReadUnlessSleeping, TryUpgrade, Upgrade, Write, WriteTwice,
@@ -308,7 +308,7 @@ pub fn of(name: &str) -> Vec<Model> {
         acting::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Downgrade], &[Act::Read]], Some(2)),
         acting::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Downgrade], &[Act::Write]], Some(2)),
     ];
-    // Waiters that do not spin, so that they get to the chain.
+    // Waiters that do not spin, so that they reach the chain.
     let sleepers = [
         held_at_first::<Loom, T>(name, Shared, &[WriteUnlessSleeping, Read], Some(1)),
         held_at_first::<Loom, T>(name, Exclusive, &[WriteUnlessSleeping, Read], Some(1)),

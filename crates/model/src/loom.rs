@@ -2,18 +2,18 @@
 //! values that a load may return under the C11 memory model.
 //!
 //! Differences from the machine:
-//! * a plain store is a swap, and plain stores to one word must be ordered by happens-before
-//!   (`words.rs`);
-//! * a wait explores [`TURNS_EXPLORED`] failed looks. Further ones would only stutter: they leave
+//! * A plain store is a swap, and plain stores to one word must be ordered by happens-before
+//!   (`words.rs`).
+//! * A wait explores [`TURNS_EXPLORED`] failed looks. Further ones would only repeat: they leave
 //!   the state in which the same thread looks later, and that interleaving is explored too (within
-//!   the bound on preemptions). The rest of such an execution runs to its end in one way only, to
-//!   see it end;
-//! * a bounded wait gives up after [`BOUNDED_TURNS`] failed looks, whatever its bound;
-//! * clock, random bits and settings stand still unless the model moves them;
-//! * each thread has one queue node.
+//!   the bound on preemptions). The rest of such an execution is run in one way only, to check that
+//!   it ends.
+//! * A bounded wait gives up after [`BOUNDED_TURNS`] failed looks, whatever its bound.
+//! * Clock, random bits and settings do not change unless the model changes them.
+//! * Each thread has one queue node.
 //!
-//! loom runs all threads of a model as coroutines on the thread that called it. What belongs to a
-//! model is therefore kept in thread-locals, and several models can run at the same time.
+//! loom runs all threads of a model as coroutines on the thread that called it. So the state of a
+//! model is kept in thread-locals, and several models can run at the same time.
 
 mod words;
 
@@ -36,8 +36,8 @@ use crate::on_demand::OnDemand;
 
 pub use words::{LoomPtr, LoomU32, LoomU64};
 
-/// Failed looks of one wait that are explored in full. Twice as many showed nothing more, in three
-/// times the time.
+/// Failed looks of one wait that are explored in full. Twice as many showed nothing more, and took
+/// three times as long.
 pub const TURNS_EXPLORED: u32 = 2;
 /// Failed looks after which a bounded wait gives up.
 pub const BOUNDED_TURNS: u32 = 1;
@@ -46,14 +46,14 @@ pub const BOUNDED_TURNS: u32 = 1;
 #[derive(Debug)]
 pub struct Loom;
 
-/// What loom keeps of the execution besides.
+/// The further state of an execution under loom.
 #[derive(Default)]
 struct Besides {
     random: Cell<u32>,
-    /// Who sleeps: the address of the word, and which sleep it is.
+    /// The sleepers: the address of the word, and the number of the sleep.
     sleepers: RefCell<Vec<(usize, u64)>>,
     sleeps: Cell<u64>,
-    /// By slot; see [`AsymFence`].
+    /// Indexed by slot; see [`AsymFence`].
     fences: OnDemand<[AtomicU32]>,
 }
 
@@ -73,7 +73,7 @@ impl Loom {
         INSTANCE.with(|i| i.now_ns.set(now));
     }
 
-    /// Sets what every random number is from now on.
+    /// Sets the value of every random number from now on.
     pub fn set_random(bits: u32) {
         BESIDES.with(|b| b.random.set(bits));
     }
@@ -126,7 +126,7 @@ impl Handle for JoinHandle<()> {
     }
 }
 
-/// loom reports two accesses that nothing orders.
+/// A counter of which loom reports two accesses that nothing orders.
 pub struct LoomCounter(UnsafeCell<u32>);
 
 // SAFETY: the coroutines of one model run on one thread, and loom reports conflicting accesses.
@@ -142,7 +142,7 @@ impl Default for LoomCounter {
 
 impl Counter for LoomCounter {
     fn add_one(&self) {
-        // SAFETY: the lock under test is meant to make this access exclusive; loom checks it first.
+        // SAFETY: the lock under test must make this access exclusive, which loom checks first.
         checking(Check::Sections, || self.0.with_mut(|count| unsafe { *count += 1 }));
     }
 
@@ -157,13 +157,13 @@ impl Counter for LoomCounter {
     }
 }
 
-/// Lets the others run. After enough turns, stops the exploration of this execution.
+/// Lets other threads run. After enough turns, stops the exploration of this execution.
 fn relax(turn: u32) {
     if turn + 1 >= TURNS_EXPLORED {
         ::loom::skip_branch();
     }
-    // Not `park`: loom's `unpark` makes the waker happen before the woken, and so would hide a missing
-    // Release.
+    // Not `park`: loom's `unpark` makes the waker happen before the sleeper, and so would hide a
+    // missing Release.
     ::loom::thread::yield_now();
 }
 
@@ -208,8 +208,8 @@ unsafe impl Platform for Loom {
         relax(turn);
     }
 
-    /// The first delays of a loop take no time: that others run meanwhile is explored at the next
-    /// look anyway, and that they do not is explored so as well.
+    /// The first delays of a loop take no time. The next look explores executions in which other
+    /// threads run meanwhile, and those in which they do not.
     fn pause(_pauses: u32, turn: u32) {
         if turn >= TURNS_EXPLORED {
             relax(turn);
@@ -229,10 +229,10 @@ unsafe impl Platform for Loom {
     }
 }
 
-/// A sleeper lets the others run until it has been woken: one that nobody wakes shows as an
-/// execution without end. It never wakes for no reason, since that would hide a lost wake-up.
-/// Sleeping and waking order nothing (loom's own `park` and `unpark` would, and so hide a missing
-/// Release).
+/// A sleeper lets other threads run until it has been woken up. A sleeper that no thread wakes up
+/// shows as an execution without end. It never wakes up for no reason, because that would hide a
+/// lost wake-up. Sleeping and waking up order nothing. (loom's own `park` and `unpark` would, and
+/// so would hide a missing Release.)
 impl Park for Loom {
     #[track_caller]
     fn park(word: &LoomU32, expected: u32) {
@@ -268,9 +268,9 @@ impl Park for Loom {
     }
 }
 
-/// The time passes while others have their turn once, unless the sleeper has been woken by then:
-/// and then it is over for everybody. So a wait with a limit hides a lost wake-up; models of lost
-/// ones have none.
+/// The time passes while the other threads have one turn, unless the sleeper has been woken up by
+/// then. The clock then moves for all threads. So a wait with a limit hides a lost wake-up, and
+/// models of lost wake-ups have no limits.
 impl ParkTimeout for Loom {
     #[track_caller]
     fn park_until(word: &LoomU32, expected: u32, until_ns: u64) {
@@ -294,10 +294,10 @@ impl ParkTimeout for Loom {
     }
 }
 
-/// A word for each thread. A light fence is a read-modify-write of one's own, a heavy one of
-/// everybody's: so a heavy one is ordered against each light one, and light ones are not against
-/// each other.
-// SAFETY: of a light and a heavy fence one comes first on the word that both change.
+/// There is a word for each thread. A light fence is a read-modify-write of the thread's own word,
+/// a heavy one of the words of all threads. So a heavy fence is ordered against each light one, and
+/// light ones are not ordered against each other.
+// SAFETY: of a light and a heavy fence, one comes first on the word that both change.
 unsafe impl AsymFence for Loom {
     #[track_caller]
     fn light() {
@@ -325,8 +325,9 @@ fn fences() -> Arc<[AtomicU32]> {
 }
 
 fn fence_on(word: &AtomicU32) {
-    // Ordering: AcqRel. Release: what the thread did before is visible to whoever fences on the word
-    // later. Acquire: what whoever fenced on it earlier did before is visible to this thread.
+    // Ordering: AcqRel. Release: what this thread did before is visible to a thread that fences on
+    // the word later. Acquire: what a thread that fenced on the word earlier did before is visible
+    // to this one.
     word.fetch_add(1, Ordering::AcqRel);
 }
 

@@ -1,4 +1,4 @@
-//! A model: a small program around a lock, and the bounds within which every execution of it is
+//! A model: a small program around a lock, and the bounds within which all its executions are
 //! tried.
 
 use std::fmt;
@@ -18,17 +18,18 @@ use crate::mutate::forget_failure;
 
 /// A program to be checked by the engine `E`.
 pub struct Model<E: Engine = Loom> {
-    /// What it is called in reports: `lock: situation`.
+    /// Its name in reports: `lock: situation`.
     pub name: String,
     /// Under loom the scheduler takes the processor at most this many times from a thread that
-    /// could go on. `None`: any number of times.
+    /// could continue. `None`: any number of times.
     pub preemptions: Option<usize>,
-    /// What must have happened in some execution, so that the model shows what it is meant to show.
+    /// The events that must have happened in some execution, so that the model shows what it is
+    /// meant to show.
     pub reaches: &'static [LockEvent],
-    /// How the locks are switched, where their tuning is
+    /// The switches of locks whose tuning is
     /// [`Switched`](nearlock_core::tuning::Switched).
     pub switches: [u64; SWITCHES_MAX],
-    /// The program. Its first act is [`Engine::begin`].
+    /// The program. It calls [`Engine::begin`] first.
     pub(crate) body: Arc<dyn Fn() + Send + Sync>,
     engine: PhantomData<fn() -> E>,
 }
@@ -39,10 +40,10 @@ impl<E: Engine> Clone for Model<E> {
     }
 }
 
-/// Steps of one execution after which it is taken to be endless: a deadlock of spinning threads.
+/// Steps after which an execution is taken to be endless: a deadlock of spinning threads.
 const BRANCHES_MAX: usize = 3_000;
 
-/// loom looks whether to stop after so many executions, at least.
+/// loom checks whether to stop after this many executions, at least.
 const LOOKS: usize = 20_000;
 
 impl<E: Engine> Model<E> {
@@ -67,14 +68,14 @@ impl<E: Engine> Model<E> {
         Self { name, preemptions, reaches: &[], switches: [0; SWITCHES_MAX], body, engine: PhantomData }
     }
 
-    /// The model with a condition: what must have happened in some execution.
+    /// The model with a condition: the events that must have happened in some execution.
     pub fn reaching(self, reaches: &'static [LockEvent]) -> Self {
         Self { reaches, ..self }
     }
 }
 
 impl<E: Engine> Model<E> {
-    /// The model with locks of this name's switches, where their tuning is
+    /// The model with the switches of the lock of this name, for locks whose tuning is
     /// [`Switched`](nearlock_core::tuning::Switched).
     ///
     /// # Panics
@@ -110,7 +111,7 @@ impl Model {
         self.search(Depth::default());
     }
 
-    /// Tries them to this depth. Begins again after an execution that is
+    /// Tries the executions to this depth. Begins again after an execution that is
     /// [late](crate::on_demand).
     pub(crate) fn search(&self, depth: Depth) -> Search {
         Loom::set_switches(self.switches);
@@ -130,7 +131,7 @@ impl Model {
         let mut builder = ::loom::model::Builder::new();
         builder.preemption_bound = depth.preemptions_of(self);
         builder.max_permutations = depth.executions_max;
-        // At how many executions, and at each multiple of that, loom looks whether it should stop.
+        // loom checks whether to stop at each multiple of this number of executions.
         builder.checkpoint_interval = depth.executions_max.unwrap_or(LOOKS).clamp(1, LOOKS);
         builder.max_branches = BRANCHES_MAX;
         let body = self.body.clone();
@@ -146,11 +147,11 @@ impl Model {
         Search { executions, is_cut: depth.executions_max.is_some_and(|max| executions + 1 >= max as u64) }
     }
 
-    /// As [`check`](Self::check), to this depth, and says what it took.
+    /// As [`check`](Self::check), to this depth, and returns the effort.
     ///
     /// # Panics
     ///
-    /// As [`check`](Self::check), and if something that the model should reach has not happened,
+    /// As [`check`](Self::check), and if an event that the model should reach has not happened,
     /// unless the search was stopped.
     pub fn run(&self, depth: Depth) -> SearchStats {
         let (begin, events) = (Instant::now(), Loom::events());
@@ -169,7 +170,7 @@ impl Model {
     }
 }
 
-/// What a search came to.
+/// The result of a search.
 pub(crate) struct Search {
     /// How many executions were tried.
     pub(crate) executions: u64,
@@ -177,16 +178,16 @@ pub(crate) struct Search {
     pub(crate) is_cut: bool,
 }
 
-/// How much further than a model's own bounds to go.
+/// How much further a search goes than a model's own bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
     /// Preemptions beyond the model's bound.
     pub more_preemptions: usize,
-    /// Stop after so many executions; looked at every 20,000.
+    /// Stop after this many executions, which is checked every 20,000.
     pub executions_max: Option<usize>,
-    /// Models of up to so many executions are tried on a mutant, for as many, without the rule that
-    /// plain stores to one word are ordered ([`Stores`](crate::mutate::Stores)), before any is
-    /// tried with it.
+    /// A mutant is first tried on the models with up to this many executions, for as many
+    /// executions. There the rule that plain stores to one word are ordered
+    /// ([`Stores`](crate::mutate::Stores)) is off. Only then is it tried with the rule.
     pub consequences_max: u64,
 }
 
@@ -196,7 +197,7 @@ impl Depth {
     }
 }
 
-/// What the search of a model took.
+/// The effort of the search of a model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchStats {
     /// Its name.

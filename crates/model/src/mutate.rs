@@ -1,10 +1,11 @@
 //! Ordering mutation: is every ordering in the source of a lock needed?
 //!
 //! The operations of the loom platform are `#[track_caller]`, so each knows the line of the lock
-//! that calls it. A lock's models are run once per half of an ordering (an Acquire, a Release, each
-//! half of an AcqRel, what SeqCst is beyond that), of operations and fences alike, with that half
-//! dropped; and once per asymmetric fence, without it. A mutant that no model catches is either an
-//! ordering too strong or a model too weak. No hook stands in the source of a lock.
+//! that calls it. A lock's models are run once per half of an ordering, with that half dropped. The
+//! halves are an Acquire, a Release, each half of an AcqRel, and the part of SeqCst beyond that, of
+//! operations and fences alike. The models are also run once per asymmetric fence, without it. If
+//! no model catches a mutant, either the ordering is too strong or a model is too weak. The source
+//! of a lock needs no hook for this.
 
 mod effect;
 
@@ -46,7 +47,7 @@ impl<'de> Deserialize<'de> for Site {
     }
 }
 
-/// There are few such texts, and each is kept once, for good.
+/// There are few such texts, and each is kept once, forever.
 fn kept(text: String) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,25 +84,24 @@ pub fn record(model: &Model, depth: Depth) -> (SearchStats, BTreeSet<Site>) {
         Err(failure) => {
             let name = format!("{} FAILED", model.name);
             eprintln!("{name}");
-            // Of another process nobody sees what it prints.
+            // The output of another process is not seen.
             resume_unwind(Box::new(format!("{}\n\n{name}", text_of(&*failure))))
         }
     }
 }
 
-/// What came of a model with something missing.
+/// The result of a model from which something was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It failed, and with this.
+    /// It failed with this message.
     Fails(String),
     /// It holds in all executions.
     Holds,
-    /// It holds in as many executions as were allowed, and there are more.
+    /// It holds in as many executions as were allowed, but there are more.
     Unsettled,
 }
 
-/// Runs `model` with `dropped` missing (`None`: as it is), silently. What it failed with, if it
-/// did.
+/// Runs `model` silently without `dropped` (`None`: as it is). Returns how it failed, if it did.
 pub fn failure_of(model: &Model, dropped: Option<Site>) -> Option<String> {
     match outcome_of(model, dropped, Stores::Ordered, None) {
         Outcome::Fails(how) => Some(how),
@@ -109,7 +109,7 @@ pub fn failure_of(model: &Model, dropped: Option<Site>) -> Option<String> {
     }
 }
 
-/// As [`failure_of`], under this rule, and for less than so many executions.
+/// As [`failure_of`], under this rule, and for fewer than this many executions.
 pub fn outcome_of(
     model: &Model,
     dropped: Option<Site>,
@@ -132,12 +132,12 @@ pub fn outcome_of(
     }
 }
 
-/// Forgets what loom's race detector was looking at when a model panicked.
+/// Forgets what loom's race detector was checking when a model panicked.
 pub(crate) fn forget_failure() {
     CHECKING.set(Check::Other);
 }
 
-/// What a model has panicked with, in words.
+/// A description of a model's panic.
 fn failure(payload: &(dyn Any + Send)) -> String {
     let text = text_of(payload);
     let first = text.trim().lines().next().unwrap_or_default().trim();
@@ -150,45 +150,45 @@ fn failure(payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// What a mutant fails with under the rule [`Stores::Ordered`] alone.
+/// The failure of a mutant under the rule [`Stores::Ordered`] alone.
 pub const STORES_NOT_ORDERED: &str = "two stores to one word that nothing orders";
 
-/// What loom says of a word whose making nothing orders before its use.
+/// loom's message for a word whose creation nothing orders before its use.
 const NOT_YET: &str = "Causality violation: Concurrent load and mut accesses";
 
-/// What loom says of an execution that takes too many steps: all that are left wait.
+/// loom's message for an execution with too many steps: all remaining threads wait.
 const ENDLESS: &str = "exceeded maximum number of branches";
 
-/// What became of one mutant.
+/// The fate of one mutant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mutant {
-    /// What was dropped.
+    /// The half that was dropped.
     pub site: Site,
-    /// What the models say of it.
+    /// The result of the models.
     pub fate: Fate,
 }
 
-/// What models say of a mutant.
+/// The result of the models for a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
-    /// This one failed, and with this.
+    /// This model failed, and in this way.
     Caught {
-        /// Its name.
+        /// The model's name.
         model: String,
-        /// In words.
+        /// How it failed.
         how: String,
     },
-    /// All of them hold.
+    /// All models hold.
     Survives,
-    /// None fails in the executions that were tried, and of this one there are more.
+    /// No model fails in the executions that were tried, but this model has more executions.
     Unsettled {
-        /// Its name.
+        /// The model's name.
         model: String,
     },
 }
 
 impl Mutant {
-    /// The model that failed, and with what.
+    /// The model that failed, and how.
     pub fn caught(&self) -> Option<(&str, &str)> {
         match &self.fate {
             Fate::Caught { model, how } => Some((model, how)),
@@ -208,7 +208,7 @@ impl fmt::Display for Mutant {
     }
 }
 
-/// Keeps the panics of mutants, which are the rule, from filling the screen.
+/// Keeps the panics of mutants, which are frequent, from filling the screen.
 pub(crate) fn silence_on_demand() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,23 +1,23 @@
 //! Parts of an execution's state that only some models use.
 //!
-//! Locks differ in what they use: queue nodes of one type, a chain, fences. To make all of that in
-//! each execution took a quarter of the time of all models under loom. So the first execution of a
-//! model makes all parts, and the further ones those that have been used.
+//! Locks differ in the parts that they use: queue nodes of one type, a chain, fences. Making all of
+//! them in each execution took a quarter of the time of all models under loom. So the first
+//! execution of a model makes all parts, and the later ones make those that have been used.
 //!
-//! A later execution may be the first to use a part. It is made then, and the execution is *late*.
-//! Loom takes the part for unknown to the other threads, and may report races that are none.
-//! [`Model::search`](crate::model::Model) begins again after a late execution, and discards its
-//! result.
+//! A later execution may be the first to use a part. The part is then made at that moment, and the
+//! execution is *late*. Loom assumes that the other threads do not know the part, and may report
+//! races that do not exist. [`Model::search`](crate::model::Model) begins again after a late
+//! execution, and discards its result.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// What all parts of an instance share.
+/// The state that all parts of an instance share.
 #[derive(Default)]
 pub(crate) struct Demand {
-    /// Whether the next execution makes the used parts only.
+    /// Whether the next execution makes only the used parts.
     is_known: Cell<bool>,
-    /// Whether the current one does.
+    /// Whether the current execution makes only the used parts.
     makes_used: Cell<bool>,
     is_late: Cell<bool>,
     slots: Cell<u32>,

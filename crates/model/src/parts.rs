@@ -18,7 +18,7 @@ use crate::model::Model;
 
 pub use waiters::waiters;
 
-/// A name, and its models.
+/// The name of a part, and its models.
 type Part = (&'static str, fn() -> Vec<Model>);
 
 /// All parts.
@@ -30,12 +30,12 @@ pub const PARTS: &[Part] = &[
     ("condvar", condvar::models),
 ];
 
-/// The models of all of them.
+/// The models of all parts.
 pub fn models() -> Vec<Model> {
     PARTS.iter().flat_map(|(_, models)| models()).collect()
 }
 
-/// Two places, and data that only tokens hand over.
+/// Two parking places, and data that only tokens hand over.
 struct PartState<E: Engine> {
     data: E::Counter,
     first: Parker<E>,
@@ -63,7 +63,7 @@ fn park_shortly<E: Engine>(place: &Parker<E>) -> bool {
     place.park_while(|_, _| false)
 }
 
-/// The parking token: never lost.
+/// The models of the parking token, which is never lost.
 pub fn parker<E: Engine>() -> Vec<Model<E>> {
     let write_and_unpark = |shared: &PartState<E>| {
         shared.data.add_one();
@@ -103,7 +103,7 @@ pub fn parker<E: Engine>() -> Vec<Model<E>> {
     ]
 }
 
-/// Fences of which both sides are ordinary ones. (loom takes SeqCst operations for AcqRel, but
+/// The models of fences with two ordinary sides. (loom takes SeqCst operations for AcqRel, but
 /// fences for what they are.)
 fn fences() -> Vec<Model> {
     const LIGHT: fn() = strong_fences::light::<Loom>;
@@ -114,8 +114,8 @@ fn fences() -> Vec<Model> {
     ]
 }
 
-/// Dekker's pattern between the first thread and each of the others: write one's own word, fence,
-/// read the other's. Of each pair one must see the other.
+/// Dekker's pattern between the first thread and each of the others: each thread writes its own
+/// word, fences, and reads the other's. Of each pair one must see the other.
 pub fn dekker<E: Engine>(name: &str, first: fn(), others: &'static [fn()]) -> Model<E> {
     let threads = others.len() as u32 + 1;
     Model::<E>::new(name, threads, Some(3), move || {

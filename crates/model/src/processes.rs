@@ -1,8 +1,8 @@
-//! Work that processes share.
+//! Work that several processes share.
 //!
-//! loom maps and unmaps the stacks of its threads in each execution, and threads of one process
-//! wait for each other to change its memory map: two do less than one. So it is processes that
-//! share, each a copy of the caller's.
+//! loom maps and unmaps the stacks of its threads in each execution. Threads of one process wait
+//! for each other to change its memory map, so two threads do less than one. Hence the work is
+//! shared by processes, each of which is a copy of the caller's.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,18 +10,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// So many items for each process, at least: of fewer the caller takes care alone.
+/// The least number of items for each process. The caller does fewer items alone.
 const ITEMS_LEAST: usize = 16;
 
-/// What `work` says of the numbers below `items`, in their order, in as many processes as there are
-/// processors. The greatest numbers come first.
+/// Calls `work` for the numbers below `items`, in as many processes as there are processors, and
+/// returns the results in the order of the numbers. The greatest numbers are worked on first.
 ///
-/// Only the calling thread is copied: meanwhile no other one may be in what `work` waits for, as a
-/// panic's hook.
+/// Only the calling thread is copied. Meanwhile no other thread may hold anything that `work` waits
+/// for, such as the hook of a panic.
 ///
 /// # Panics
 ///
-/// If `work` does, with its text.
+/// If `work` panics, with its text.
 pub(crate) fn map<R: Serialize + DeserializeOwned>(items: usize, work: impl Fn(usize) -> R) -> Vec<R> {
     let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
     match parallelism.min(items / ITEMS_LEAST) {
@@ -30,7 +30,7 @@ pub(crate) fn map<R: Serialize + DeserializeOwned>(items: usize, work: impl Fn(u
     }
 }
 
-/// What a process says of an item: the result, or what `work` panicked with.
+/// A process's report on an item: the result, or the text of the panic of `work`.
 type Said<R> = (usize, Result<R, String>);
 
 /// The answer to one item.
@@ -38,17 +38,17 @@ fn answer<R>(item: usize, work: &impl Fn(usize) -> R) -> Said<R> {
     (item, catch_unwind(AssertUnwindSafe(|| work(item))).map_err(|payload| text_of(&*payload)))
 }
 
-/// What a panic said.
+/// The text of a panic.
 pub(crate) fn text_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
 }
 
-/// The results in the order of their items, of what processes have written.
+/// The results in the order of their items, from the texts that the processes have written.
 fn in_order<R: DeserializeOwned>(items: usize, texts: &[String]) -> Vec<R> {
     let mut results: Vec<Option<R>> = (0..items).map(|_| None).collect();
     for line in texts.iter().flat_map(|text| text.lines()) {
-        // One that was killed may have begun another line.
+        // A process that was killed may have begun another line.
         let Ok((item, result)) = serde_json::from_str::<Said<R>>(line) else { continue };
         results[item] = Some(result.unwrap_or_else(|text| panic!("{text}")));
     }
@@ -71,20 +71,20 @@ mod system {
         let mut children = Vec::new();
         for _ in 0..processes {
             let (answers, answers_to) = io::pipe().expect("a pipe");
-            // SAFETY: the copy has its own of all that this thread has, and other threads are in nothing that
-            // it waits for, by the rule for callers; glibc sees to the heap. It does not come
-            // back from here.
+            // SAFETY: the copy has its own copy of all that this thread has. By the rule for
+            // callers, other threads hold nothing that it waits for; glibc takes care of the heap.
+            // The copy does not return from here.
             match unsafe { libc::fork() } {
                 -1 => panic!("no process: {}", io::Error::last_os_error()),
                 0 => {
-                    // It would wait for its own end of that.
+                    // The copy must drop this, or it would wait for its own end of the pipe.
                     drop(todo_to);
                     work_off(todo, answers_to, &work)
                 }
                 child => children.push((child, answers)),
             }
         }
-        // If all of them are gone, nobody reads.
+        // If all copies are gone, the pipe has no reader.
         drop(todo);
         let texts: Vec<String> = std::thread::scope(|scope| {
             scope.spawn(|| list(items, todo_to));
@@ -99,14 +99,14 @@ mod system {
         _ = (0..items as u64).rev().try_for_each(|item| todo_to.write_all(&item.to_ne_bytes()));
     }
 
-    /// A number that is left to do. What is written at once is read at once, so that nobody reads a
-    /// half.
+    /// A number that is left to do. Each number is written and read in one step, so no process
+    /// reads a part of it.
     fn next(todo: &mut PipeReader) -> Option<usize> {
         let mut item = [0; 8];
         todo.read_exact(&mut item).ok().map(|()| u64::from_ne_bytes(item) as usize)
     }
 
-    /// The life of a copy.
+    /// The body of a copy.
     fn work_off<R: Serialize>(
         mut todo: PipeReader,
         mut answers_to: PipeWriter,
@@ -114,7 +114,7 @@ mod system {
     ) -> ! {
         let mut goes_on = true;
         while let Some(item) = next(&mut todo) {
-            // Once something has failed, nobody begins anything else.
+            // Once an item has failed, the copy begins no other item.
             if goes_on {
                 let said = answer(item, work);
                 let line = serde_json::to_string(&said).expect("results can be written");
@@ -122,16 +122,16 @@ mod system {
                 goes_on = is_written && said.1.is_ok();
             }
         }
-        // SAFETY: nothing of the caller's is run at the end: that is for the caller.
+        // SAFETY: nothing of the caller's runs at the end, which is left to the caller.
         unsafe { libc::_exit(0) }
     }
 
-    /// What a child wrote until its end.
+    /// The text that a child has written until its end.
     fn all_of((child, mut answers): (libc::pid_t, PipeReader)) -> String {
         let mut text = Vec::new();
         answers.read_to_end(&mut text).expect("what a child writes");
         let is_interrupted = || io::Error::last_os_error().kind() == ErrorKind::Interrupted;
-        // SAFETY: a child that nobody else waits for.
+        // SAFETY: no other thread waits for this child.
         while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } == -1 && is_interrupted() {}
         String::from_utf8_lossy(&text).into_owned()
     }
@@ -154,7 +154,7 @@ mod system {
 mod tests {
     use super::*;
 
-    /// One test, as no other thread may panic meanwhile.
+    /// One test, because no other thread may panic meanwhile.
     #[test]
     fn results_come_in_order_and_failures_come_back() {
         for items in [0, 1, 500, 20_000] {

@@ -1,4 +1,4 @@
-//! Models that every lock with readers can have. Writers count; readers look at the count, and
+//! Models that every lock with readers can have. Writers count. Readers look at the count, and
 //! report a writer.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::shuttle::Shuttle;
 
 impl<E: Engine, L: RawRwLock> Guarded<E, L> {
-    /// Takes the lock shared, looks at the count and releases it.
+    /// Locks shared, looks at the count and unlocks.
     pub fn shared_section(&self) -> u32 {
         let node = L::Node::default();
         // SAFETY: the node is ours and outlives the section.
@@ -39,7 +39,7 @@ impl<E: Engine, L: RawRwLock> Guarded<E, L> {
         Some(count)
     }
 
-    /// As [`shared_section`](Self::shared_section), if the lock is acquired within the limit.
+    /// As [`shared_section`](Self::shared_section), if the thread gets the lock within the limit.
     pub fn shared_section_within(&self, limit: &Limit<'_, E>) -> Result<u32, GaveUp>
     where
         L: RawTimedRwLock<Platform = E>,
@@ -53,7 +53,7 @@ impl<E: Engine, L: RawRwLock> Guarded<E, L> {
         Ok(count)
     }
 
-    /// Takes the lock and counts; then, as a reader, looks, with no other writer in between.
+    /// Locks and counts, then looks as a reader, with no other writer in between.
     pub fn downgraded_section(&self) {
         let node = L::Node::default();
         // SAFETY: the node is ours and outlives the section.
@@ -63,7 +63,7 @@ impl<E: Engine, L: RawRwLock> Guarded<E, L> {
         // SAFETY: locked above with this node.
         unsafe { self.lock.downgrade(&node) };
         assert_eq!(self.count.look(), count, "a writer came in between");
-        // SAFETY: shared since.
+        // SAFETY: shared since the downgrade.
         unsafe { self.lock.unlock_shared(&node) };
     }
 }
@@ -75,16 +75,16 @@ pub enum Act {
     Write,
     /// Reads.
     Read,
-    /// Writes, and reads on.
+    /// Writes, and then reads without a gap.
     Downgrade,
-    /// Writes if it can at once.
+    /// Writes if that is possible at once.
     TryWrite,
-    /// Reads if it can at once.
+    /// Reads if that is possible at once.
     TryRead,
 }
 
 impl Act {
-    /// How many sections it was that wrote.
+    /// Does it, and returns how many of its sections wrote.
     fn on<E: Engine, L: RawRwLock>(self, guarded: &Guarded<E, L>) -> u32 {
         match self {
             Self::Write => guarded.section(),
@@ -97,8 +97,8 @@ impl Act {
     }
 }
 
-/// A thread for each of these lists, which does what it says, the first thread of the model the
-/// first of them.
+/// A thread for each of these lists, which does what its list says. The first list is that of the
+/// first thread of the model.
 pub fn acting<E: Engine, L: RawRwLock>(
     name: &str,
     acts: &'static [&'static [Act]],
@@ -125,7 +125,7 @@ pub fn acting<E: Engine, L: RawRwLock>(
     })
 }
 
-/// The first thread writes already when the others come, who do what these lists say.
+/// The first thread already writes when the others come, which do what these lists say.
 pub fn written_at_first<E: Engine, L: RawRwLock>(
     name: &str,
     acts: &'static [&'static [Act]],
@@ -134,7 +134,7 @@ pub fn written_at_first<E: Engine, L: RawRwLock>(
     held_at_first::<E, L>(name, "written", Act::Write, acts, preemptions)
 }
 
-/// The first thread reads already when the others come, who do what these lists say.
+/// The first thread already reads when the others come, which do what these lists say.
 pub fn read_at_first<E: Engine, L: RawRwLock>(
     name: &str,
     acts: &'static [&'static [Act]],
@@ -167,16 +167,16 @@ fn held_at_first<E: Engine, L: RawRwLock>(
     })
 }
 
-/// How a waiter that may give up waits.
+/// The limit of a waiter that may give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// Until a moment which comes while it sleeps.
+    /// Until a time that passes while it sleeps.
     Time,
-    /// Until the first thread cancels its wait.
+    /// Until the first thread cancels the wait.
     Cancellation,
 }
 
-/// The first thread writes already when a reader comes that may give up, and others, who do what
+/// The first thread already writes when a reader comes that may give up, and others, which do what
 /// these lists say.
 pub fn impatient_reader<E: Engine, L: RawTimedRwLock<Platform = E>>(
     name: &str,
@@ -188,7 +188,7 @@ pub fn impatient_reader<E: Engine, L: RawTimedRwLock<Platform = E>>(
     impatient::<E, L>(title, Act::Write, Act::Read, patience, acts, preemptions)
 }
 
-/// The first thread reads already when a writer comes that may give up, and others, who do what
+/// The first thread already reads when a writer comes that may give up, and others, which do what
 /// these lists say.
 pub fn impatient_writer<E: Engine, L: RawTimedRwLock<Platform = E>>(
     name: &str,
@@ -200,8 +200,8 @@ pub fn impatient_writer<E: Engine, L: RawTimedRwLock<Platform = E>>(
     impatient::<E, L>(title, Act::Read, Act::Write, patience, acts, preemptions)
 }
 
-/// What the first thread does, `first`, is `Read` or `Write`; so is what the one does that may give
-/// up.
+/// `first`, the act of the first thread, is `Read` or `Write`. So is `waiter`, the act of the
+/// thread that may give up.
 fn impatient<E: Engine, L: RawTimedRwLock<Platform = E>>(
     title: String,
     first: Act,
@@ -249,7 +249,7 @@ fn impatient<E: Engine, L: RawTimedRwLock<Platform = E>>(
     })
 }
 
-/// The first thread takes the lock, to read or to write.
+/// The first thread locks, to read or to write.
 fn take<E: Engine, L: RawRwLock>(shared: &Guarded<E, L>, first: Act, node: &L::Node) {
     // SAFETY: the node is the caller's, and outlives the section, which `give_back` ends.
     unsafe {
@@ -260,8 +260,8 @@ fn take<E: Engine, L: RawRwLock>(shared: &Guarded<E, L>, first: Act, node: &L::N
     }
 }
 
-/// It does what it has taken the lock for, then `last`, and releases it; how many sections that
-/// wrote it was.
+/// The first thread reads or writes, calls `last`, and unlocks. Returns how many of its sections
+/// wrote.
 fn give_back<E: Engine, L: RawRwLock>(
     shared: &Guarded<E, L>,
     first: Act,
@@ -271,7 +271,7 @@ fn give_back<E: Engine, L: RawRwLock>(
     if first == Act::Read {
         shared.count.look();
         last();
-        // SAFETY: taken by `take`; so below.
+        // SAFETY: locked by `take`; also below.
         unsafe { shared.lock.unlock_shared(node) };
         return 0;
     }
@@ -293,9 +293,9 @@ fn finish<E: Engine, L: RawRwLock>(shared: &Guarded<E, L>, written: u32) {
     assert!(shared.try_section(), "the lock is free at last");
 }
 
-/// One in so many turns at the lock is urgent.
+/// One in this many turns at the lock is urgent.
 const URGENT: u32 = 6;
-/// What threads of a crowd do: readers are more.
+/// The acts of threads of a crowd: most are readers.
 const ACTS: [Act; 7] =
     [Act::Read, Act::Read, Act::Read, Act::Write, Act::Downgrade, Act::TryRead, Act::TryWrite];
 
@@ -308,10 +308,10 @@ pub fn crowd<L: RawRwLock>(name: &str, threads: u32, rounds: u32) -> Model<Shutt
     })
 }
 
-/// How long a waiter of a crowd waits at most, in ns: from no time to some sleeps.
+/// The longest wait of a waiter of a crowd, in ns: from no time to some sleeps.
 const LIMITS_NS: [u64; 4] = [0, 500, 5_000, 50_000];
 
-/// As [`crowd`], of readers and writers that may give up, or cancel the wait of others.
+/// As [`crowd`], of readers and writers that may give up, or cancel the waits of others.
 pub fn impatient_crowd<L>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle>
 where
     L: RawTimedRwLock<Platform = Shuttle>,
@@ -333,8 +333,8 @@ where
     })
 }
 
-/// Each round is one `turn`, which says how many sections wrote; by the given cancellation nobody
-/// else waits, and somebody may cancel it at any time.
+/// Each round is one `turn`, which returns how many sections wrote. Only this thread waits with the
+/// given cancellation, and any thread may cancel the wait at any time.
 fn crowd_of<L: RawRwLock>(
     title: String,
     threads: u32,

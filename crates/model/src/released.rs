@@ -1,12 +1,12 @@
-//! Locks that are released in a way of their own.
+//! Locks that are unlocked in a special way.
 
 use nearlock_core::raw::RawLock;
 
 use crate::loom::Loom;
 
-/// A mutex that can be released for the first in its queue.
+/// A mutex that can be handed over to the first in its queue.
 pub trait UnlockFair: RawLock<Node = ()> {
-    /// Releases it so.
+    /// Unlocks with a hand-over to the first in the queue.
     ///
     /// # Safety
     ///
@@ -14,15 +14,15 @@ pub trait UnlockFair: RawLock<Node = ()> {
     unsafe fn unlock_fair(&self);
 }
 
-/// Always released so.
+/// A lock that is always unlocked with [`UnlockFair::unlock_fair`].
 #[derive(Default)]
 pub struct Fair<L>(L);
 
-// SAFETY: is the lock inside.
+// SAFETY: forwards to the lock inside.
 unsafe impl<L: UnlockFair> RawLock for Fair<L> {
     type Node = ();
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: the caller's; so below.
+        // SAFETY: the condition of the caller; also below.
         unsafe { self.0.lock(node) };
     }
     unsafe fn unlock(&self, _node: &()) {
@@ -31,18 +31,18 @@ unsafe impl<L: UnlockFair> RawLock for Fair<L> {
     }
 }
 
-/// Released when the first in the queue has waited for so long that it is handed over.
+/// A lock whose first waiter has waited for so long at each unlock that the lock is handed over.
 #[derive(Default)]
 pub struct Overdue<L>(L);
 
-/// Longer than any lock waits until then.
+/// Longer than any lock waits before that.
 const LONG_NS: u64 = 10_000_000;
 
-// SAFETY: is the lock inside.
+// SAFETY: forwards to the lock inside.
 unsafe impl<L: RawLock<Node = ()>> RawLock for Overdue<L> {
     type Node = ();
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: the caller's; so below.
+        // SAFETY: the condition of the caller; also below.
         unsafe { self.0.lock(node) };
     }
     unsafe fn unlock(&self, node: &()) {

@@ -1,9 +1,9 @@
 //! The platform of Shuttle, which runs many threads on schedules drawn at random.
 //!
-//! It finds what needs more threads than [`mod@crate::loom`] can follow, and shows sleepers that
-//! nobody wakes, nested slow paths and starvation. It shows nothing about orderings: an operation
-//! is a place where the scheduler may choose another thread, and then one indivisible step, as if
-//! all were `SeqCst` (fences are therefore nothing).
+//! It finds faults that need more threads than [`mod@crate::loom`] can follow. It shows sleepers
+//! that no thread wakes up, nested slow paths and starvation. It shows nothing about orderings: an
+//! operation is a place where the scheduler may choose another thread, and then one indivisible
+//! step. This is as if all operations were `SeqCst`, so fences do nothing.
 //!
 //! | asked for | here |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | queue nodes | [`NodeId::NESTING`] per slot, as everywhere |
 //! | interrupts | a handler of the model may run while a thread waits ([`Shuttle::interrupt`]) |
 //!
-//! All threads of a model are coroutines on the thread of the machine that runs it. What belongs to
-//! an execution is kept in thread-locals, and several models can run at the same time.
+//! All threads of a model are coroutines on the thread of the machine that runs the model. The
+//! state of an execution is kept in thread-locals, and several models can run at the same time.
 
 pub mod adversary;
 pub mod check;
@@ -45,19 +45,19 @@ use adversary::Watch;
 
 pub use words::{ShuttlePtr, ShuttleU32, ShuttleU64};
 
-/// How many NUMA nodes threads are on.
+/// The number of NUMA nodes that threads are on.
 pub const NUMA_NODES: u32 = 3;
-/// Failed looks after which a bounded wait gives up, at most.
+/// The largest number of failed looks after which a bounded wait gives up.
 const BOUNDED_TURNS: u32 = 3;
-/// One in so many weak compare-exchanges fails for no reason.
+/// One in this many weak compare-exchanges fails for no reason.
 const FAILS_FOR_NO_REASON: u32 = 8;
-/// One in so many sleeps ends for no reason.
+/// One in this many sleeps ends for no reason.
 const WAKES_FOR_NO_REASON: u32 = 8;
-/// One in so many turns of a sleep with a limit is its last.
+/// One in this many turns of a sleep with a limit is its last.
 const TIMES_OUT: u32 = 4;
-/// One in so many turns of spinning on an owner is the last.
+/// One in this many turns of spinning on an owner is the last.
 const SPINS: u32 = 3;
-/// One in so many questions moves the clock far.
+/// One in this many questions moves the clock far.
 const LONG_PAUSES: u32 = 16;
 const LONG_PAUSE_NS: u32 = 20_000_000;
 const SHORT_PAUSE_NS: u32 = 1_000;
@@ -66,23 +66,23 @@ const SHORT_PAUSE_NS: u32 = 1_000;
 #[derive(Debug)]
 pub struct Shuttle;
 
-/// What may happen to a thread that waits.
+/// The interrupts of threads that wait.
 #[derive(Clone)]
 struct Interrupts {
-    /// One in so many turns of a wait is interrupted.
+    /// One in this many turns of a wait is interrupted.
     once_in: u32,
     left: u32,
     handler: Arc<dyn Fn(u32)>,
 }
 
-/// What Shuttle keeps of the execution besides.
+/// The further state of an execution under Shuttle.
 #[derive(Default)]
 struct Besides {
-    /// A load of it is a place where the scheduler chooses.
+    /// A load of this is a place where the scheduler chooses.
     point: RefCell<Arc<AtomicBool>>,
-    /// The next operation follows a choice of the scheduler already.
+    /// Whether the next operation follows a choice of the scheduler already.
     chosen: Cell<bool>,
-    /// Who sleeps: the address of the word, and what wakes.
+    /// The sleepers: the address of the word, and the semaphore that wakes the sleeper up.
     sleepers: RefCell<Vec<(usize, Arc<BatchSemaphore>)>>,
     interrupts: RefCell<Option<Interrupts>>,
     watch: Watch,
@@ -107,23 +107,24 @@ impl Shuttle {
         Self::random_u32() % n
     }
 
-    /// Whether something happens that happens once in `n` times.
+    /// Returns true once in `n` times.
     fn once_in(n: u32) -> bool {
         Self::below(n) == 0
     }
 
     /// From now on a thread that waits may be interrupted, once in `once_in` turns, and `times`
-    /// times in all. It then runs `handler` with how many interrupts it is in, 1 to
-    /// [`NodeId::NESTING`] - 1. The handler may take locks that are only taken at this level:
-    /// whoever waits for a lock of some level then holds none, so that the model itself
-    /// cannot deadlock.
+    /// times in all. It then calls `handler` with the number of interrupts that it is in, 1 to
+    /// [`NodeId::NESTING`] - 1.
+    ///
+    /// The handler may use locks that are used only at this level. A thread that waits for a lock
+    /// of some level then holds none, so the model itself cannot deadlock.
     pub fn interrupt(once_in: u32, times: u32, handler: impl Fn(u32) + 'static) {
         let interrupts = Interrupts { once_in, left: times, handler: Arc::new(handler) };
         BESIDES.with(|b| b.interrupts.replace(Some(interrupts)));
     }
 }
 
-/// Perhaps an interrupt.
+/// May run an interrupt.
 fn maybe_interrupt() {
     let level = LEVEL.with(Cell::get) + 1;
     let handler = BESIDES.with(|b| {
@@ -141,7 +142,7 @@ fn maybe_interrupt() {
     }
 }
 
-/// The scheduler chooses who takes the next step.
+/// The scheduler chooses the thread that takes the next step.
 fn point() {
     if BESIDES.with(|b| b.chosen.take()) {
         return;
@@ -155,7 +156,7 @@ fn fails_for_no_reason() -> bool {
     Shuttle::once_in(FAILS_FOR_NO_REASON)
 }
 
-/// A turn of a wait: lets the others run.
+/// A turn of a wait: lets other threads run.
 fn pause() {
     maybe_interrupt();
     ::shuttle::thread::yield_now();
@@ -217,7 +218,7 @@ impl Handle for JoinHandle<()> {
     }
 }
 
-/// Panics if two threads are in it at the same time.
+/// Panics if two threads access it at the same time.
 #[derive(Default)]
 pub struct ShuttleCounter {
     busy: Cell<bool>,
@@ -251,8 +252,8 @@ impl Counter for ShuttleCounter {
     }
 }
 
-// SAFETY: each operation of a word is one step of one thread, and none happens at the same time
-// (`words.rs`).
+// SAFETY: each operation of a word is one step of one thread, and no two steps happen at the same
+// time (`words.rs`).
 unsafe impl Platform for Shuttle {
     type U32 = ShuttleU32;
     type U64 = ShuttleU64;
@@ -302,7 +303,7 @@ unsafe impl Platform for Shuttle {
     }
 }
 
-/// The caller is about to sleep on the word: what will wake it.
+/// The caller is about to sleep on the word. Returns the semaphore that will wake it up.
 fn bell_at(word: &ShuttleU32) -> Arc<BatchSemaphore> {
     let bell = Arc::new(BatchSemaphore::new(0, Fairness::StrictlyFair));
     let address = std::ptr::from_ref(word).addr();
@@ -310,7 +311,7 @@ fn bell_at(word: &ShuttleU32) -> Arc<BatchSemaphore> {
     bell
 }
 
-/// A sleeper blocks, so that one whom nobody wakes shows as a deadlock.
+/// A sleeper blocks, so a sleeper that no thread wakes up shows as a deadlock.
 impl Park for Shuttle {
     fn park(word: &ShuttleU32, expected: u32) {
         if Self::once_in(WAKES_FOR_NO_REASON) {
@@ -366,8 +367,8 @@ impl ParkTimeout for Shuttle {
     }
 }
 
-/// Nothing: all threads see all steps in one order.
-// SAFETY: each step of a thread is seen by all others at once.
+/// The fences do nothing: all threads see all steps in one order.
+// SAFETY: all other threads see each step of a thread at once.
 unsafe impl AsymFence for Shuttle {
     fn light() {}
     fn heavy() {}

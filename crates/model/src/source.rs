@@ -1,5 +1,4 @@
-//! The orderings as they stand in the sources of the locks, to be compared with those that the
-//! models exercise.
+//! The orderings in the sources of the locks, to be compared with those that the models exercise.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,9 +20,9 @@ use crate::mutate::{Half, Site};
 pub struct Place {
     /// The file, from the root of the repository.
     pub file: String,
-    /// Where the call begins that the models see: `(line, column)`, from 1.
+    /// Where the call that the models see begins: `(line, column)`, from 1.
     pub at: (u32, u32),
-    /// The function that it stands in.
+    /// The function that contains it.
     pub function: String,
     /// The operation as it is written.
     pub code: String,
@@ -41,14 +40,14 @@ impl Place {
 /// Where the sources of the locks are.
 pub(crate) const LOCKS: [&str; 2] = ["crates/collection/src", "crates/core/src"];
 
-/// Files of these without orderings that models exercise, and folders of such, by their paths
-/// below.
+/// Files and folders of these whose orderings models do not exercise, by their paths within the
+/// folder.
 const OTHER: &[(&str, &str)] = &[
     ("native", "the words of the machine: they do with an ordering what they are told; assembly"),
     ("controls", "locks that are broken on purpose"),
 ];
 
-/// Whether a file is of unit tests.
+/// Whether a file contains unit tests.
 pub(crate) fn is_of_tests(file: &str) -> bool {
     file.trim_end_matches(".rs").split('/').any(|part| ["testing", "tests"].contains(&part))
 }
@@ -90,9 +89,8 @@ pub(crate) fn sources() -> Result<Vec<(String, String)>> {
     Ok(all?.into_iter().flatten().collect())
 }
 
-/// The operations with orderings in the sources of the locks, and all other orderings there, as
-/// `file:line`: these are out of the models' sight. The files that have other business are left
-/// out.
+/// The operations with orderings in the sources of the locks. In addition all other orderings
+/// there, as `file:line`, which the models cannot see. The files of `OTHER` are left out.
 ///
 /// # Errors
 ///
@@ -135,7 +133,7 @@ fn begin(span: Span) -> (u32, u32) {
     (start.line as u32, start.column as u32 + 1)
 }
 
-/// What an ordering asks for, of this operation.
+/// The halves of this ordering for this operation.
 fn halves(ordering: &str, operation: &str) -> Vec<Half> {
     use Half::{Acquire, Release, TotalOrder};
     match (ordering, operation) {
@@ -192,7 +190,7 @@ impl Collector {
         });
     }
 
-    /// Orderings that nobody knows the use of, in the text of a macro.
+    /// Orderings of unknown use, in the text of a macro.
     fn in_macro(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {
@@ -210,7 +208,7 @@ impl Collector {
     }
 }
 
-/// On one line, and not too long: the operation itself is at the end of what it is called on.
+/// The code on one line, and not too long. The operation itself is at the end of the expression.
 fn shown(code: &str) -> String {
     const LENGTH: usize = 90;
     let code = code.split_whitespace().collect::<Vec<_>>().join(" ").replace(" .", ".").replace('|', "\\|");

@@ -1,8 +1,9 @@
 //! Stacks that are used again.
 //!
-//! Loom runs each thread of each execution on a new stack, and unmaps it at the end: three system
-//! calls and the faults of three pages, two fifths of the time of the models. Here these calls are
-//! answered for stacks that the calling thread has had before. All others go to the kernel.
+//! loom runs each thread of each execution on a new stack, and unmaps it at the end. That takes
+//! three system calls and the faults of three pages, which is two fifths of the time of the models.
+//! This module answers these calls for stacks that the calling thread has had before. All other
+//! calls go to the kernel.
 //!
 //! ```text
 //!            mmap                mprotect
@@ -11,21 +12,21 @@
 //!                      | mmap of the same size    | munmap
 //!                      +-------- kept <-----------+
 //! ```
-//! A kept stack has its guard, so that `mprotect` has nothing to do. What its former thread has
-//! written is still there.
+//! A kept stack has its guard, so `mprotect` has nothing to do. The stack still contains the writes
+//! of its former thread.
 
 use core::cell::Cell;
 use core::ptr;
 
 use libc::{MAP_ANONYMOUS, MAP_STACK, PROT_NONE, c_int, c_void, off_t, size_t};
 
-/// Stacks that a thread knows. An execution has up to six.
+/// The number of stacks that a thread knows. An execution has up to six.
 const STACKS_MAX: usize = 16;
 
 /// A mapping for a stack that this thread has made.
 #[derive(Clone, Copy)]
 struct Stack {
-    /// Null: none.
+    /// Null if there is none.
     at: *mut c_void,
     bytes: size_t,
     state: State,
@@ -44,9 +45,9 @@ thread_local! {
     static STACKS: [Cell<Stack>; STACKS_MAX] = const { [const { Cell::new(NONE) }; STACKS_MAX] };
 }
 
-/// What `f` makes of the first stack of which `is` holds.
+/// Calls `f` with the first stack for which `is` returns true, and returns the result.
 fn with<T>(is: impl Fn(Stack) -> bool, f: impl FnOnce(&Cell<Stack>) -> T) -> Option<T> {
-    // Not after the thread's destructors.
+    // Does nothing after the thread's destructors.
     STACKS.try_with(|stacks| stacks.iter().find(|stack| is(stack.get())).map(f)).ok().flatten()
 }
 
@@ -55,11 +56,11 @@ fn address(result: libc::c_long) -> *mut c_void {
     ptr::with_exposed_provenance_mut(result as usize)
 }
 
-/// As that of the C library, whose place it takes.
+/// Replaces the function of the C library, and does the same.
 ///
 /// # Safety
 ///
-/// As there.
+/// As for the function of the C library.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(
     at: *mut c_void,
@@ -87,11 +88,11 @@ unsafe extern "C" fn mmap(
     made
 }
 
-/// As that of the C library, whose place it takes.
+/// Replaces the function of the C library, and does the same.
 ///
 /// # Safety
 ///
-/// As there.
+/// As for the function of the C library.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(at: *mut c_void, bytes: size_t, protection: c_int) -> c_int {
     let is_guard = |stack: Stack| stack.at == at && protection == PROT_NONE;
@@ -106,11 +107,13 @@ unsafe extern "C" fn mprotect(at: *mut c_void, bytes: size_t, protection: c_int)
     result
 }
 
-/// As that of the C library, whose place it takes; but a stack with a guard is kept.
+/// Replaces the function of the C library. It does the same, except that a stack with a guard is
+/// kept.
 ///
 /// # Safety
 ///
-/// As there. A stack is unmapped by the thread that has mapped it, as loom does.
+/// As for the function of the C library. A stack is unmapped by the thread that has mapped it, as
+/// loom does.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(at: *mut c_void, bytes: size_t) -> c_int {
     let is_it = |stack: Stack| stack.at == at && !at.is_null();
@@ -142,7 +145,7 @@ mod tests {
     #[test]
     fn a_stack_with_a_guard_is_used_again_and_others_are_unmapped() {
         let stack = map();
-        // SAFETY: mapped above, as long as it says; so below.
+        // SAFETY: mapped above, with this length; also below.
         unsafe {
             assert_eq!(mprotect(stack.cast(), 4096, PROT_NONE), 0);
             stack.add(4096).write(7);

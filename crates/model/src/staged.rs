@@ -1,10 +1,10 @@
-//! Models that start in the middle of a queue, for situations that would take more threads than
+//! Models that start in the middle of a queue, for situations that would need more threads than
 //! loom can follow from the start.
 //!
-//! The queue is built before the other threads start: by hand, as the lock itself would have left
-//! it. The first thread is the holder, which releases the lock; either it is then the head of the
-//! queue too, or the head is a thread of its own. The waiters that it has built are live threads,
-//! each waiting for its grant; newcomers call `lock`.
+//! The queue is built by hand before the other threads start, in the state in which the lock itself
+//! would have left it. The first thread is the holder, which unlocks the lock. It then becomes the
+//! head of the queue too, or the head is a separate thread. The waiters in the queue are live
+//! threads, each of which waits for its grant; newcomers call `lock`.
 //!
 //! Threads in even slots run on the head's NUMA node, threads in odd slots on another.
 
@@ -23,23 +23,23 @@ use crate::engine::{Counter, Engine, Others, Thread};
 use crate::exclusion::{Guarded, in_slot};
 use crate::model::Model;
 
-/// A queue, by the slots of its threads.
+/// A queue, described by the slots of its threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Queue {
     /// The waiters behind the head, which is in slot 0.
     pub main: &'static [u32],
-    /// The waiters of the secondary queue, begun long ago, when the clock stood at its least.
+    /// The waiters of the secondary queue, which began long ago, when the clock was at its minimum.
     pub secondary: &'static [u32],
-    /// Threads that come while this goes on.
+    /// Threads that come in the meantime.
     pub newcomers: &'static [u32],
     /// Threads that come twice, the second time from another NUMA node.
     pub migrants: &'static [u32],
-    /// Those of all these threads that are urgent.
+    /// The urgent ones among all these threads.
     pub urgent: &'static [u32],
 }
 
 impl Queue {
-    /// None but the head.
+    /// Only the head.
     pub const NOBODY: Self = Self { main: &[], secondary: &[], newcomers: &[], migrants: &[], urgent: &[] };
 
     /// How many slots its threads take.
@@ -48,7 +48,7 @@ impl Queue {
         all.max().map_or(1, |slot| slot + 1)
     }
 
-    /// One each: the holder's, the head's, and the others'; two of who comes twice.
+    /// The number of sections: one each for the holder, the head and the others; two for a migrant.
     fn sections(&self) -> usize {
         2 + self.main.len() + self.secondary.len() + self.newcomers.len() + 2 * self.migrants.len()
     }
@@ -96,7 +96,7 @@ where
     <E as LocalNodes<Node<E, Part>>>::node(name_of(slot)).cast_mut()
 }
 
-/// Builds the queue and returns the word that goes with it, for a lock that is held.
+/// Builds the queue and returns the word that belongs to it, for a lock that is held.
 pub fn build<E, Q: Stage<E>>(queue: &Queue) -> u32
 where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
@@ -160,7 +160,7 @@ where
         self.release();
     }
 
-    /// The section of a thread that has found another waiter pending, and so queues.
+    /// The section of a thread that has found another waiter pending, and so queues up.
     fn queue(&self) {
         E::with_node(|lent: Option<LentNode<Node<E, Q::Part>>>| {
             // SAFETY: just lent.
@@ -171,8 +171,8 @@ where
     }
 }
 
-/// A queue at work, whose head is the thread that has just released the lock. `set` is called
-/// before it is built, to move the clock and the like.
+/// A queue whose head is the thread that has just unlocked the lock. `set` is called before the
+/// queue is built, for example to move the clock.
 pub fn queue_at_work<E, Q: Stage<E>, T: QSpinTuning>(
     name: &str,
     situation: &str,
@@ -253,7 +253,7 @@ where
     others
 }
 
-/// Waits for the others, and sees whether all have had their sections.
+/// Waits for the others, and checks that all have had their sections.
 fn finish<E, Q: Stage<E>, T: QSpinTuning>(shared: &StagedState<E, Q, T>, others: Others<E>, sections: usize)
 where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
@@ -263,7 +263,7 @@ where
     assert!(shared.try_section(), "the lock is free at last");
 }
 
-/// The lock is held; a waiter queues, and so is alone in the queue, while another may still become
+/// The lock is held. A waiter queues up, and is alone in the queue, while another may still become
 /// pending.
 pub fn queued_against_pending<E, Q: Stage<E>, T: QSpinTuning>(
     name: &str,
@@ -278,8 +278,8 @@ where
     })
 }
 
-/// The same, but that the late one has no queue node: it marks itself pending over the tail, and
-/// never queues.
+/// The same, except that the late thread has no queue node. It marks itself pending over the tail,
+/// and never queues up.
 pub fn queued_against_nameless<E, Q: Stage<E>, T: QSpinTuning>(
     name: &str,
     preemptions: Option<usize>,
@@ -304,7 +304,7 @@ where
     })
 }
 
-/// A thread that gets no queue nodes.
+/// A thread that has no queue nodes.
 const NAMELESS: Thread = Thread {
     slot: None,
     numa_node: 0,
@@ -316,7 +316,7 @@ const NAMELESS: Thread = Thread {
     urgent: false,
 };
 
-/// The lock is held; one thread does what `first` says, another locks, which is `second`.
+/// The lock is held. One thread does what `first` says; another, which is `second`, locks.
 fn held_against<E, Q: Stage<E>, T: QSpinTuning>(
     name: String,
     preemptions: Option<usize>,

@@ -1,4 +1,4 @@
-//! Which models each lock of the list has.
+//! The models of each lock of the list.
 
 mod cna;
 mod counter_mutex;
@@ -39,17 +39,17 @@ use crate::staged::{
 };
 use crate::timed;
 
-/// All models: of each working lock of the list, and of the parts of core that are no locks.
+/// All models: those of each working lock of the list, and of the parts of core that are no locks.
 pub fn all_models() -> Vec<Model> {
     Subject::working().flat_map(models_of).chain(parts::models()).collect()
 }
 
-/// The models of a lock of the list: those that any lock has, and those of its own states. A
-/// preset has one preemption less than in [`whole_models_of`], at least one.
+/// The models of a lock of the list: those that any lock has, and those of the lock's special
+/// states. A preset has one preemption less than in [`whole_models_of`], but at least one.
 pub fn models_of(subject: &Subject) -> Vec<Model> {
     let mut models = whole_models_of(subject);
     if has_base(subject) {
-        // A model that is to reach something needs its preemptions for that.
+        // A model that must reach an event needs its preemptions for that.
         for model in models.iter_mut().filter(|model| model.reaches.is_empty()) {
             model.preemptions = model.preemptions.map(|bound| bound.saturating_sub(1).max(1));
         }
@@ -57,7 +57,7 @@ pub fn models_of(subject: &Subject) -> Vec<Model> {
     models
 }
 
-/// As [`models_of`], of a preset within the bounds that its algorithm has.
+/// As [`models_of`], but a preset has the bounds of its algorithm.
 pub fn whole_models_of(subject: &Subject) -> Vec<Model> {
     let listed = subject.visit::<Loom, _>(Listed(subject));
     let mut models: Vec<_> = listed.into_iter().map(|model| model.of_lock(subject.name)).collect();
@@ -68,14 +68,15 @@ pub fn whole_models_of(subject: &Subject) -> Vec<Model> {
 }
 
 /// One more preemption for locks whose waiters queue under a
-/// [`QueueLock`](nearlock_core::parking::QueueLock). It is taken without a look, so a thread that
-/// comes to it gives way to others there only by a preemption. A look may return an old value, and
-/// then it gives way for free. (Near locks have such bounds of their own.)
+/// [`QueueLock`](nearlock_core::parking::QueueLock). That lock is locked without a look, so a
+/// thread lets others run there only by a preemption. A look may return an old value, and then the
+/// thread lets others run at no cost. (Near locks have bounds that take this into account.)
 fn preemptions_for_queue_lock(subject: &Subject) -> usize {
     usize::from(subject.family() == Family::FreeBsd || subject.algorithm.name == "linux-mutex")
 }
 
-/// Whether the lock differs by switches from another that has more models. They share their code.
+/// Whether the lock differs only by switches from another lock, which has more models. They share
+/// their code.
 fn has_base(subject: &Subject) -> bool {
     subject.family() != Family::Near && !subject.positions.is_empty()
 }
@@ -86,7 +87,7 @@ fn is_for_preempted_waiters(subject: &Subject) -> bool {
     is("stealing", "off") || is("park-turns", "off")
 }
 
-/// At most so many preemptions in the models that any lock has; `None`: any number.
+/// The largest numbers of preemptions in the models that any lock has; `None`: any number.
 struct Bounds {
     one_section_each: Option<usize>,
     trying: Option<usize>,
@@ -96,11 +97,11 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// What some seconds allow.
+    /// The bounds that take some seconds.
     fn of(subject: &Subject) -> Self {
         if subject.algorithm.name == "near-mutex" {
-            // The chain's lock is taken without a look, and nobody else is told of a sleeper: there is less
-            // to try.
+            // The chain's lock is locked without a look, and no other thread is told about a
+            // sleeper, so there is less to try.
             return Self {
                 one_section_each: Some(6),
                 trying: Some(2),
@@ -121,7 +122,7 @@ impl Bounds {
         }
         let one_section_each = None;
         match subject.family() {
-            // Newcomers that steal, and waiters that sleep, multiply what can happen.
+            // Newcomers that steal and waiters that sleep multiply the number of executions.
             Family::Linux if is_for_preempted_waiters(subject) => Self {
                 one_section_each,
                 trying: Some(3),
@@ -129,7 +130,8 @@ impl Bounds {
                 three_threads: 1,
                 two_locks: 1,
             },
-            // They spin for their owners, sleep in a chain, and attempts fail for no reason.
+            // These locks spin for their owners and sleep in a chain, and attempts fail for no
+            // reason.
             Family::FreeBsd => Self {
                 one_section_each,
                 trying: Some(2),
@@ -147,7 +149,7 @@ impl Bounds {
     }
 }
 
-/// The models that a lock has by what it can do.
+/// The models that a lock has because of its capabilities.
 struct Listed<'a>(&'a Subject);
 
 impl LockVisitor<Loom> for Listed<'_> {
@@ -176,11 +178,11 @@ impl LockVisitor<Loom> for Listed<'_> {
     }
 }
 
-/// What readers and writers do with a lock.
+/// The models of readers and writers.
 fn readers<L: RawRwLock>(subject: &Subject) -> Vec<Model> {
     use Act::{Downgrade, Read, TryRead, TryWrite, Write};
     let name = subject.name;
-    // At most so many preemptions in the models of three threads one of which sleeps.
+    // The bound on preemptions in the models of three threads, one of which sleeps.
     let sleepers = if subject.family() == Family::FreeBsd { 1 } else { 2 };
     vec![
         acting::<Loom, L>(name, &[&[Write], &[Read]], Some(3)),
@@ -195,7 +197,7 @@ fn readers<L: RawRwLock>(subject: &Subject) -> Vec<Model> {
     ]
 }
 
-/// Waiters that give up.
+/// The models of waiters that give up.
 fn timed<L: RawTimedLock<Platform = Loom>>(subject: &Subject) -> Vec<Model> {
     match has_base(subject) {
         true => timed::few::<Loom, L>(subject.name),
@@ -203,7 +205,7 @@ fn timed<L: RawTimedLock<Platform = Loom>>(subject: &Subject) -> Vec<Model> {
     }
 }
 
-/// Readers that give up.
+/// The models of readers that give up.
 fn timed_readers<L: RawTimedRwLock<Platform = Loom>>(subject: &Subject) -> Vec<Model> {
     let model = |patience, acts, preemptions| {
         impatient_reader::<Loom, L>(subject.name, patience, acts, Some(preemptions))
@@ -213,14 +215,14 @@ fn timed_readers<L: RawTimedRwLock<Platform = Loom>>(subject: &Subject) -> Vec<M
         model(Patience::Cancellation, &[], 2),
         model(Patience::Time, &[&[Act::Write]], 1),
     ];
-    // A writer waits with a reader that is cancelled: the model with the most executions.
+    // A writer waits together with a reader that is cancelled. This model has the most executions.
     if subject.family() != Family::FreeBsd || !has_base(subject) {
         models.push(model(Patience::Cancellation, &[&[Act::Write]], 1));
     }
     models
 }
 
-/// The models of states that threads which merely lock would hardly reach.
+/// The models of states that threads that only lock and unlock would hardly reach.
 fn own_models(name: &str) -> Vec<Model> {
     use LockEvent::{KickUnlock, KickWaiter, Stealing, WaitHead, WaitNode};
     match name {
@@ -285,7 +287,7 @@ fn both(mut models: Vec<Model>, more: Vec<Model>) -> Vec<Model> {
     models
 }
 
-/// Of a lock with a queue per NUMA node, whose pass limit `never_pass` sets to 0.
+/// The models of a lock with a queue per NUMA node, whose pass limit `never_pass` sets to 0.
 fn numa_lock<L: RawTryLock>(name: &str, never_pass: fn()) -> Vec<Model> {
     vec![
         on_numa_nodes::<Loom, L>(name, "passing", &[0, 0], 3, || ()).reaching(&[LockEvent::LocalPass]),
@@ -312,8 +314,8 @@ where
     ]
 }
 
-/// With the switches for preempted waiters, under which these events must be met; the largest model
-/// with so many preemptions.
+/// The models with the switches for preempted waiters, under which these events must happen. The
+/// largest model has this many preemptions.
 fn competing<Q: Stage<Loom>, T: QSpinTuning>(
     name: &str,
     preemptions: usize,

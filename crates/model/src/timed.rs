@@ -1,6 +1,6 @@
-//! Models that every lock whose waiters may give up can have. Nobody who stays is forgotten,
-//! whoever gives up meanwhile; what is handed over to one that gives up is not lost; and the lock
-//! is free at last.
+//! Models that every lock whose waiters may give up can have. A waiter that stays is never
+//! forgotten when others give up. A lock that is handed over to a waiter that gives up is not lost.
+//! At the end the lock is free.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::shuttle::Shuttle;
 
 impl<E: Engine, L: RawTimedLock<Platform = E>> Guarded<E, L> {
-    /// As [`section`](Self::section), if the lock is acquired within the limit.
+    /// As [`section`](Self::section), if the thread gets the lock within the limit.
     pub fn section_within(&self, limit: &Limit<'_, E>) -> Result<(), GaveUp> {
         let node = L::Node::default();
         // SAFETY: the node is ours and outlives the section.
@@ -30,17 +30,17 @@ impl<E: Engine, L: RawTimedLock<Platform = E>> Guarded<E, L> {
 /// What a thread of a model does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Takes the lock, however long that takes.
+    /// Locks, however long that takes.
     Lock,
-    /// Takes it if it is free.
+    /// Locks if the lock is free.
     TryLock,
-    /// Takes it if that takes no time.
+    /// Locks if that takes no time.
     AtOnce,
-    /// Takes it within a time, which passes while it sleeps.
+    /// Locks within a time, which passes while the thread sleeps.
     InTime,
-    /// Takes it unless it is cancelled.
+    /// Locks unless it is cancelled.
     UnlessCancelled,
-    /// Cancels that.
+    /// Cancels the wait of [`Act::UnlessCancelled`].
     Cancel,
 }
 
@@ -68,7 +68,7 @@ impl<E: Engine, L: RawTimedLock<Platform = E>> TimedState<E, L> {
         result.is_ok()
     }
 
-    /// Whether it was a section.
+    /// Returns whether there was a section.
     fn act(&self, act: Act) -> bool {
         match act {
             Act::Lock => {
@@ -103,14 +103,14 @@ impl<E: Engine, L: RawTimedLock<Platform = E>> TimedState<E, L> {
 /// What the first thread, which holds the lock when the others come, does before its list.
 #[derive(Clone, Copy, Debug)]
 pub enum First {
-    /// Releases it.
+    /// Unlocks.
     Releases,
-    /// Cancels what a waiter may wait by, and releases it then.
+    /// Cancels the wait of a waiter, and then unlocks.
     CancelsAndReleases,
 }
 
-/// The first thread holds the lock when the others come. It releases it, and does what the first
-/// list says; the others what theirs say.
+/// The first thread holds the lock when the others come. It unlocks, and does what the first list
+/// says. The others do what their lists say.
 pub fn held_at_first<E: Engine, L: RawTimedLock<Platform = E>>(
     name: &str,
     first: First,
@@ -142,16 +142,16 @@ pub fn held_at_first<E: Engine, L: RawTimedLock<Platform = E>>(
     })
 }
 
-/// How long a waiter of a crowd waits at most, in ns: from no time to some sleeps.
+/// The longest wait of a waiter of a crowd, in ns: from no time to some sleeps.
 const LIMITS_NS: [u64; 4] = [0, 500, 5_000, 50_000];
-/// One in so many turns at the lock is a plain acquisition; of the others, one in so many has a
-/// cancellation.
+/// One in this many turns at the lock has no limit and no cancellation. Of the others, one in this
+/// many has a cancellation.
 const PLAIN: u32 = 3;
 const CANCELLABLE: u32 = 2;
-/// One in so many turns cancels another's.
+/// One in this many turns cancels the wait of another thread.
 const CANCELS: u32 = 3;
 
-/// The cancellations that are to be had, by thread.
+/// The cancellations of the current waits, by thread.
 type Cancellations = Mutex<Vec<Option<Arc<Cancellation<Shuttle>>>>>;
 
 struct Crowd<L> {
@@ -161,7 +161,7 @@ struct Crowd<L> {
 }
 
 impl<L: RawTimedLock<Platform = Shuttle>> Crowd<L> {
-    /// A section with some limit, if it is kept.
+    /// A section with some limit, if the thread gets the lock within it.
     fn section(&self, slot: u32) {
         if Shuttle::below(PLAIN) == 0 {
             self.guarded.section();
@@ -183,7 +183,7 @@ impl<L: RawTimedLock<Platform = Shuttle>> Crowd<L> {
         self.sections.fetch_add(1, Relaxed);
     }
 
-    /// Cancels somebody's wait, if the one chosen has one.
+    /// Cancels the wait of a random thread, if that thread has a cancellation.
     fn cancel(&self) {
         let chosen = {
             let cancellations = self.cancellations.lock().unwrap();
@@ -195,8 +195,8 @@ impl<L: RawTimedLock<Platform = Shuttle>> Crowd<L> {
     }
 }
 
-/// `threads` threads that go `rounds` times to the lock, within all kinds of limits, or cancel what
-/// others wait by.
+/// `threads` threads that go `rounds` times to the lock. They have all kinds of limits, or cancel
+/// the waits of others.
 pub fn crowd<L: RawTimedLock<Platform = Shuttle>>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
     let title = format!("{name}: {threads} threads that may give up, {rounds} rounds each");
     Model::new(title, threads, None, move || {
@@ -225,8 +225,8 @@ pub fn crowd<L: RawTimedLock<Platform = Shuttle>>(name: &str, threads: u32, roun
     })
 }
 
-/// Those that a checker which tries everything can do: each with a waiter that gives up, or is
-/// about to.
+/// The models that a checker that tries everything can handle. Each has a waiter that gives up, or
+/// is about to.
 pub fn models<E: Engine, L: RawTimedLock<Platform = E>>(name: &str) -> Vec<Model<E>> {
     use Act::{AtOnce, Cancel, InTime, Lock, TryLock, UnlessCancelled};
     use First::{CancelsAndReleases, Releases};

@@ -1,4 +1,4 @@
-//! Negative controls: what is broken is found out, and how it is reported.
+//! Negative controls: broken locks and models are detected, and reported as they should be.
 
 #![cfg(target_pointer_width = "64")]
 
@@ -34,11 +34,11 @@ fn a_lock_that_excludes_nobody_is_caught() {
     assert_eq!(failure::<Nothing>("nothing"), "two sections that nothing orders");
 }
 
-/// Not even a word.
+/// No lock, not even a word.
 #[derive(Default)]
 struct Nothing;
 
-// SAFETY: none: this is the control of the check of exclusion alone.
+// SAFETY: none: this is the control for the check of exclusion itself.
 unsafe impl RawLock for Nothing {
     type Node = ();
     unsafe fn lock(&self, _node: &()) {}
@@ -60,7 +60,8 @@ fn a_deadlock_is_reported() {
     assert!(how == "an execution without end", "{how}");
 }
 
-/// It shows only where the one that gives up has just been woken, and another sleeps behind it.
+/// This shows only if a waiter that gives up has just been woken up, and another one sleeps behind
+/// it.
 #[test]
 fn a_wake_up_that_is_lost_to_one_that_gives_up_is_reported() {
     use timed::Act::{InTime, Lock};
@@ -70,7 +71,7 @@ fn a_wake_up_that_is_lost_to_one_that_gives_up_is_reported() {
     assert_eq!(failure_of(&model, None).as_deref(), Some("an execution without end"));
 }
 
-/// By what every lock with limits is asked.
+/// The models that every lock with limits has find this.
 #[test]
 fn a_wake_up_that_is_lost_to_one_that_is_cancelled_is_reported() {
     let models = timed::models::<Loom, LostCancel<Loom>>("lock-lost-cancel");
@@ -78,9 +79,9 @@ fn a_wake_up_that_is_lost_to_one_that_is_cancelled_is_reported() {
     assert_eq!(how, ["an execution without end"], "one of them loses it");
 }
 
-/// A notification that is kept by a wait that gives up is one that another waits for. It shows with
-/// one preemption more than locks are asked with, so late that a crowd under Shuttle finds it
-/// sooner (`shuttle_controls.rs`).
+/// A wait that gives up keeps a notification that another thread waits for. This shows only with
+/// one preemption more than the models of locks have. It is found so late that a crowd under
+/// Shuttle finds it sooner (`shuttle_controls.rs`).
 #[test]
 #[ignore = "takes as long as half of all other models: .ci/deep orderings"]
 fn a_notification_that_is_lost_to_one_that_gives_up_is_reported() {
@@ -107,17 +108,17 @@ impl Default for TooStrong {
     }
 }
 
-// SAFETY: as the lock inside.
+// SAFETY: forwards to the lock inside.
 unsafe impl RawLock for TooStrong {
     type Node = ();
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: as the caller's.
+        // SAFETY: the condition of the caller.
         unsafe { self.0.lock(node) };
         // Ordering: Acquire, for nothing.
         self.1.load(Acquire);
     }
     unsafe fn unlock(&self, node: &()) {
-        // SAFETY: as the caller's.
+        // SAFETY: the condition of the caller.
         unsafe { self.0.unlock(node) };
     }
 }
@@ -132,7 +133,7 @@ fn a_needless_ordering_survives() {
     assert_eq!((site.operation, site.half), ("load", Half::Acquire));
 }
 
-/// Two threads that do the same to one word, the first of them with 1 and the other with 2.
+/// Two threads that do the same to one word, the first with 1 and the second with 2.
 fn both(name: &str, act: fn(&LoomU32, u32)) -> Model {
     Model::<Loom>::new(name, 2, None, move || {
         let word = Arc::new(LoomU32::new(0));
@@ -175,7 +176,8 @@ fn a_search_that_was_stopped_says_so() {
     let run = model.run(to(10));
     assert!(run.is_cut && run.executions < 10, "{run}");
     assert!(!model.run(to(1_000_000)).is_cut);
-    // It may not have reached what it should; evidence is then of the model's own bounds too.
+    // The model may not have reached the events that it should; then the evidence includes the
+    // model's own bounds.
     model.clone().reaching(&[LockEvent::Pending]).run(to(10));
     let mutants = Evidence::gather(&[model], to(1), |_| ()).mutants;
     assert!(mutants.len() == 2 && mutants.iter().all(|mutant| mutant.caught().is_some()));

@@ -1,4 +1,5 @@
-//! Asymmetric fences: what the models of locks rely on, and that they do not promise more.
+//! Asymmetric fences: the properties that the models of locks rely on. The models do not assume
+//! more.
 
 #![cfg(target_pointer_width = "64")]
 
@@ -50,14 +51,14 @@ fn two_light_fences_order_nothing() {
     assert!(how.is_some_and(|how| how.contains("neither sees")));
 }
 
-/// So many executions of each model show its fences, and are tried first without one of them: most
-/// models come to a fence in the first ten.
+/// This many executions of each model show its fences, and are tried first without one of them.
+/// Most models reach a fence in the first ten.
 const FEW: usize = 1_000;
-/// So many are tried of a model that has not failed in a few: as many as the evidence tries.
+/// This many are tried of a model that has not failed in [`FEW`]: as many as the evidence tries.
 const MANY: usize = 100_000;
 
-/// With either side of the fence dropped a waiter of the lock sleeps for ever: found by the lock's
-/// own models, first in a few executions of each.
+/// If either side of the fence is dropped, a waiter of the lock sleeps forever. The lock's own
+/// models find this, at first in a few executions of each.
 fn loses_a_wake_up_without_either_side(lock: &str) {
     let few = Depth { executions_max: Some(FEW), ..Depth::default() };
     let models = models_of(Subject::named(lock).expect("is on the list"));

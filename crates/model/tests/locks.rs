@@ -1,5 +1,5 @@
-//! Every lock of the list, and the parts of core that are no locks: the models hold, each
-//! ordering is exercised, and each is needed.
+//! For every lock of the list, and the parts of core that are no locks: the models hold, each
+//! ordering is exercised, and each ordering is needed.
 
 #![cfg(target_pointer_width = "64")]
 
@@ -15,7 +15,7 @@ use nearlock_model::model::Depth;
 use nearlock_model::source;
 use nearlock_model::subjects::{all_models, models_of, whole_models_of};
 
-/// Of all models, within their own bounds.
+/// The evidence of all models, within their own bounds.
 static EVIDENCE: LazyLock<Evidence> =
     LazyLock::new(|| Evidence::gather(&all_models(), Depth::default(), |_| ()));
 
@@ -44,7 +44,7 @@ fn every_working_lock_has_models() {
     }
 }
 
-/// The other tests have one preemption less for them.
+/// The other tests run presets with one preemption less.
 #[test]
 #[ignore = "takes longer than all other models: .ci/deep orderings"]
 fn presets_hold_within_the_bounds_of_their_algorithms() {

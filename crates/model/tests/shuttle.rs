@@ -33,11 +33,12 @@ use nearlock_model::staged::{
 
 use nearlock_model::timed;
 
-/// Threads, how often each of them goes to the lock, and how many schedules there are of each kind.
+/// The number of threads, how often each of them goes to the lock, and the number of schedules of
+/// each kind.
 const CROWDS: [(u32, u32, usize); 3] = [(4, 5, 1_200), (8, 4, 400), (16, 3, 120)];
 
-/// What must have happened in the schedules of a lock. Locks that are not named have nothing to
-/// come to but their sections.
+/// The events that must have happened in the schedules of a lock. Locks that are not named have no
+/// events except their sections.
 fn must_reach(name: &str) -> Vec<LockEvent> {
     use LockEvent::*;
     const NESTED: [LockEvent; 5] = [Slowpath, UseNode2, UseNode3, UseNode4, NoNode];
@@ -95,7 +96,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
     parts.concat()
 }
 
-/// Runs these models, and sees whether the events have happened.
+/// Runs these models, and checks that the events have happened.
 fn check_all(name: &str, models: &[(Model<Shuttle>, usize)], events: &[LockEvent]) {
     let before = Shuttle::events();
     for (model, schedules) in models {
@@ -114,11 +115,11 @@ const MIXED_CROWDS: [(u32, u32, usize); 3] = [(3, 5, 300), (6, 5, 150), (12, 3, 
 /// As [`CROWDS`], of threads that may give up.
 const IMPATIENT_CROWDS: [(u32, u32, usize); 2] = [(4, 6, 400), (8, 4, 100)];
 
-/// A preset has one in so many of the schedules, unless [`SCHEDULES`] asks for more. In crowds of
-/// readers and writers it has all, as events that must be met are rare there.
+/// A preset has one in this many of the schedules, unless [`SCHEDULES`] asks for more. In crowds of
+/// readers and writers it has all of them, because events that must happen are rare there.
 const OF_PRESETS: usize = 4;
 
-/// Crowds of threads that do all that the lock can do.
+/// Crowds of threads that use all operations of the lock.
 struct Crowds(&'static Subject);
 
 impl Crowds {
@@ -129,7 +130,7 @@ impl Crowds {
         crowds.map(|(threads, rounds, schedules)| (threads, rounds, schedules / divisor))
     }
 
-    /// These crowds, and whether what must happen has happened.
+    /// Runs these crowds, and checks that the events have happened.
     fn check(
         &self,
         crowds: &[(u32, u32, usize)],
@@ -148,7 +149,7 @@ impl Crowds {
 impl LockVisitor<Shuttle> for Crowds {
     type Output = ();
     fn visit<L: RawTryLock>(self) {
-        // Of locks with readers, see below.
+        // For locks with readers, see below.
         let events = if self.0.is_rw() { Vec::new() } else { must_reach(self.0.name) };
         self.check(&self.fewer(CROWDS), crowd::<L>, &events);
     }
@@ -180,7 +181,7 @@ fn every_working_lock_holds_in_a_crowd() {
     thread::scope(|scope| (0..workers).for_each(|_| _ = scope.spawn(work)));
 }
 
-/// All that a lockmgr is asked for, by all at once.
+/// A crowd whose threads use all operations of a lockmgr.
 #[test]
 fn all_operations_of_lockmgr_hold_in_a_crowd() {
     fn of<T: Tuning>(name: &str) {
@@ -193,7 +194,7 @@ fn all_operations_of_lockmgr_hold_in_a_crowd() {
     of::<NotAdaptive>("freebsd-lockmgr-no-adaptive");
 }
 
-/// Others go on for long; each schedule is against one waiter.
+/// The other threads run for long; each schedule works against one waiter.
 const CONTEST: Contest = Contest { others: 3, rounds: 60, schedules: 10, seed: 4 };
 
 struct Overtaken<'a>(&'a Subject, Contest);
@@ -219,12 +220,12 @@ fn a_fair_lock_lets_nobody_starve() {
     }
 }
 
-/// The waiter takes its steps while others hold the mutex: it sleeps, is woken without getting the
-/// mutex, and is handed it then.
+/// The waiter takes its steps while others hold the mutex: it sleeps, is woken up without getting
+/// the mutex, and then gets it by a hand-over.
 #[test]
 fn a_mutex_that_is_handed_over_lets_nobody_starve() {
     let longer = Contest { rounds: 4 * CONTEST.rounds, ..CONTEST };
-    // One series of schedules may have a waiter that is unlucky early. So the sum of several is
+    // In one series of schedules a waiter may be unlucky early. So the sums of several series are
     // compared.
     let most = |name| {
         let subject = Subject::named(name).unwrap();
@@ -233,11 +234,11 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
         eprintln!("{name}: overtaken {most:?} times");
         most
     };
-    // That many steps it takes, however long the others go on.
+    // The waiter takes at most this many steps, however long the others run.
     for name in ["linux-mutex", "linux-mutex-no-waiter-spin", "linux-mutex-no-osq", "linux-mutex-no-spin"] {
         assert!(most(name).as_flattened().iter().all(|most| *most < 40), "{name} starves");
     }
-    // Twelve of a newcomer's looks before it queues, of three steps each, come to that.
+    // Twelve looks of a newcomer before it queues up, of three steps each.
     let looks = 12 * 3;
     let near = most("near-mutex");
     assert!(near.as_flattened().iter().all(|most| *most < 60 + looks), "near-mutex starves");
@@ -290,8 +291,8 @@ fn staged_queues_of_version_13_hold() {
     staged::<CnaV13, Standard>("cna-v13");
 }
 
-/// The pending waiter of qspinlock and the queue behind it, with which every contest begins and
-/// most do not stay.
+/// The pending waiter of qspinlock and the queue behind it. Every contest begins in this state, and
+/// few stay in it.
 fn pending_path<Q: Stage<Shuttle>, T: QSpinTuning>(name: &str, events: &[LockEvent])
 where
     Shuttle: LocalNodes<nearlock_collection::linux::qspinlock::Node<Shuttle, Q::Part>>,
@@ -324,7 +325,7 @@ fn spinners_leave_their_queue_at_random() {
     check_all("osq", &models, &[LockEvent::OsqLeave, LockEvent::OsqGranted]);
 }
 
-/// Tokens are announced to one or to all, and many of those that wait give up.
+/// Tokens are announced to one waiter or to all, and many of the waiters give up.
 #[test]
 fn no_notification_is_lost_in_a_crowd() {
     use LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};

@@ -1,5 +1,5 @@
-//! Negative controls of Shuttle: what is broken is found out, what a failure says can be seen
-//! again, and what cannot be seen here is not.
+//! Negative controls of Shuttle: broken locks are detected, the printed schedule of a failure
+//! reproduces it, and faults that cannot be seen here are not reported.
 
 #![cfg(target_pointer_width = "64")]
 
@@ -35,7 +35,7 @@ fn failure<L: RawLock>(threads: u32, rounds: u32) -> Option<Failure> {
     counting::<Shuttle, L>("broken", threads, rounds, None).failure(random())
 }
 
-/// That each kind of scheduler finds it, and what the first of them says.
+/// Checks that each kind of scheduler finds the fault. Returns the message of the first.
 fn found_out<L: RawLock>(threads: u32, rounds: u32) -> String {
     let model = counting::<Shuttle, L>("broken", threads, rounds, None);
     let pct = PctScheduler::new_from_seed(1, 3, SCHEDULES);
@@ -54,8 +54,8 @@ fn waiters_that_spin_for_ever_are_reported() {
     assert!(how.contains("exceeded max_steps"), "{how}");
 }
 
-/// That a crowd, some of whom give up, ends in a deadlock: of the rarer of the two, one of 150
-/// schedules finds it.
+/// Checks that a crowd, some of whose threads give up, ends in a deadlock. For the rarer of the two
+/// locks, one of 150 schedules finds it.
 fn deadlocks<L: RawTimedLock<Platform = Shuttle>>(name: &str) {
     let pct = PctScheduler::new_from_seed(1, 3, 20 * SCHEDULES);
     let failure = timed::crowd::<L>(name, 8, 2).failure(pct).expect("some schedule loses it");
@@ -91,25 +91,26 @@ fn a_failure_can_be_seen_again() {
     }
 }
 
-/// A lock whose waiters sleep. Word: 0 free, 1 held, 2 held, and somebody may sleep.
+/// A lock whose waiters sleep. Word: 0 free, 1 held, 2 held, and a thread may sleep.
 struct Sleepers<P: Park, B: Blunder>(P::U32, PhantomData<B>);
 
-/// What can be done wrong with it.
+/// The faults that the lock may have.
 trait Blunder: Send + Sync + 'static {
-    /// What a waiter that has seen 2 compares with as it falls asleep.
+    /// The value with which a waiter that has seen 2 compares when it falls asleep.
     fn expected<P: Park>(_word: &P::U32) -> u32 {
         2
     }
-    /// Whether a release wakes anybody.
+    /// Whether an unlock wakes up a thread.
     const WAKES: bool = true;
-    /// Whether a waiter that has been woken tries again, rather than taking the lock for its own.
+    /// Whether a waiter that has been woken up tries again, rather than assuming that it has the
+    /// lock.
     const TRIES_AGAIN: bool = true;
 }
 
 struct Sound;
 impl Blunder for Sound {}
 
-/// A waiter sleeps without comparing with what it has decided on.
+/// A waiter sleeps without comparing with the value that its decision was based on.
 struct LooksAnew;
 impl Blunder for LooksAnew {
     fn expected<P: Park>(word: &P::U32) -> u32 {
@@ -122,7 +123,7 @@ impl Blunder for WakesNobody {
     const WAKES: bool = false;
 }
 
-/// Nobody says that a sleeper has been woken by a release.
+/// A waiter that wakes up believes that an unlock has woken it up, which may not be so.
 struct TrustsAnyWake;
 impl Blunder for TrustsAnyWake {
     const TRIES_AGAIN: bool = false;
@@ -134,7 +135,7 @@ impl<P: Park, B: Blunder> Default for Sleepers<P, B> {
     }
 }
 
-// SAFETY: excludes as a test-and-set lock does, but for the blunders.
+// SAFETY: excludes as a test-and-set lock does, except for the faults.
 unsafe impl<P: Park, B: Blunder> RawLock for Sleepers<P, B> {
     type Node = ();
     unsafe fn lock(&self, _node: &()) {
@@ -188,7 +189,7 @@ fn loom_sees_sleepers_that_nobody_wakes_too() {
     assert_eq!(how::<LooksAnew>().as_deref(), Some("an execution without end"));
 }
 
-/// Whether another thread may run between a note and the end of this step of another.
+/// Whether another thread may run between a note and the end of this step of a thread.
 fn lets_others_run(step: fn(&ShuttleU32)) -> bool {
     let seen = Arc::new(AtomicBool::new(false));
     let saw = seen.clone();
@@ -207,7 +208,7 @@ fn lets_others_run(step: fn(&ShuttleU32)) -> bool {
     seen.load(Relaxed)
 }
 
-/// Without that Shuttle would show nothing.
+/// Without this property Shuttle would show nothing.
 #[test]
 fn every_operation_is_a_place_where_the_scheduler_chooses() {
     assert!(!lets_others_run(|_| ()));
@@ -237,7 +238,7 @@ fn every_operation_is_a_place_where_the_scheduler_chooses() {
     }
 }
 
-/// A test-and-set lock whose release is none.
+/// A test-and-set lock whose unlock has no Release.
 struct Unordered<P: Platform>(P::U32);
 
 impl<P: Platform> Default for Unordered<P> {
@@ -246,7 +247,7 @@ impl<P: Platform> Default for Unordered<P> {
     }
 }
 
-// SAFETY: none: one section's writes need not be seen by the next.
+// SAFETY: none: one section's writes may be hidden from the next.
 unsafe impl<P: Platform> RawLock for Unordered<P> {
     type Node = ();
     unsafe fn lock(&self, _node: &()) {

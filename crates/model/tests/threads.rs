@@ -1,4 +1,4 @@
-//! What a model says of its threads, locks are told by either engine.
+//! Either engine gives locks the properties of threads that a model has set.
 
 #![cfg(target_pointer_width = "64")]
 

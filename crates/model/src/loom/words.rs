@@ -11,10 +11,10 @@ use crate::mutate::{Check, checking, effective, stores_are_ordered};
 
 /// Reports two plain stores to one word that nothing orders.
 ///
-/// Either could be the last on a real machine. In the model a store is a swap (see `word!`), so
-/// that it would show them in the order of execution only. Hence the rule that plain stores to one
-/// word happen one after the other, the first of them being the word's creation; loom's own race
-/// detector watches over it.
+/// On a real machine either could be the last. In the model a store is a swap (see `word!`), so the
+/// model would show them only in the order of execution. Hence the rule that plain stores to one
+/// word happen one after the other, the first of them being the word's creation. loom's own race
+/// detector checks the rule.
 struct StoreOrder(UnsafeCell<()>);
 
 // SAFETY: there is nothing in the cell; the coroutines of one model run on one thread.
@@ -65,18 +65,20 @@ macro_rules! word {
                 let order = effective(order, "store", Location::caller());
                 let word = self.word();
                 self.stores.note();
-                // A swap, because loom 0.7 does not order a plain store after the read-modify-writes
-                // that it has not seen: a waiter could read the old value for ever. The price: a swap
-                // prolongs the release sequence, so that a Relaxed store does not hide an older Release.
+                // A swap, because loom 0.7 does not order a plain store after the
+                // read-modify-writes that it has not seen: a waiter could read the old value
+                // forever. The disadvantage: a swap prolongs the release sequence, so that a
+                // Relaxed store does not hide an older Release.
                 word.swap(v, order);
             }
-            /// The newest: which one it is hardly matters, and each stale one besides would multiply all that follows.
+            /// The newest value. The value hardly matters, and each stale one in addition would
+            /// multiply all that follows.
             fn load_hint(&self) -> $value {
                 match self.word().compare_exchange($zero, $zero, Relaxed, Relaxed) {
                     Ok(v) | Err(v) => v,
                 }
             }
-            /// In the order of execution, as the others: either may be the last there too.
+            /// In the order of execution, as other stores. Either may be the last in this case too.
             fn store_hint(&self, v: $value) {
                 self.word().swap(v, Relaxed);
             }
@@ -118,7 +120,7 @@ macro_rules! int {
 int!(LoomU32, u32, fetch_add fetch_sub fetch_and fetch_or);
 int!(LoomU64, u64, fetch_add fetch_sub fetch_and fetch_or);
 
-/// As read-modify-writes of the whole word: those that [`SplitWord`] names, each under its
+/// The operations that [`SplitWord`] names, as read-modify-writes of the whole word, each under its
 /// condition.
 impl SplitWord for LoomU32 {
     #[track_caller]
@@ -145,7 +147,8 @@ impl LoomU32 {
     /// Replaces the bits of `mask` and returns the whole old value.
     fn replace(&self, mask: u32, v: u32, order: Ordering) -> u32 {
         let mut old = self.newest();
-        // Relaxed on failure, where the value is only tried again: the one step that succeeds is the swap.
+        // Relaxed on failure: the value is only tried again. The one step that succeeds is the
+        // swap.
         while let Err(seen) = self.word().compare_exchange(old, old & !mask | v, order, Relaxed) {
             old = seen;
         }
@@ -157,7 +160,7 @@ impl LoomU32 {
         self.load_hint()
     }
 
-    /// Replaces the bits of `mask`, and sees to it that nobody else writes them meanwhile.
+    /// Replaces the bits of `mask`, and checks that no other thread writes them meanwhile.
     fn replace_low(&self, mask: u32, v: u32, order: Ordering) {
         if v == 0 {
             self.word().fetch_and(!mask, order);

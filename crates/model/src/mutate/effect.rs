@@ -1,4 +1,4 @@
-//! What a mutation does: asked by every operation of the loom platform.
+//! The effect of a mutation, which every operation of the loom platform asks for.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCs
 
 use serde::{Deserialize, Serialize};
 
-/// One half of an ordering, and where it stands.
+/// One half of an ordering, and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Site {
     /// Source file of the lock.
@@ -22,16 +22,16 @@ pub struct Site {
     pub half: Half,
 }
 
-/// A half of an ordering, or what else can be dropped.
+/// A half of an ordering, or another thing that can be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Half {
-    /// What makes others' writes visible.
+    /// The half that makes the writes of other threads visible.
     Acquire,
-    /// What makes one's own writes visible.
+    /// The half that makes the thread's own writes visible.
     Release,
-    /// What SeqCst has beyond both.
+    /// The part of SeqCst beyond both.
     TotalOrder,
-    /// All of it: an asymmetric fence.
+    /// A whole asymmetric fence.
     Whole,
 }
 
@@ -43,21 +43,21 @@ thread_local! {
     pub(super) static CHECKING: Cell<Check> = const { Cell::new(Check::Other) };
 }
 
-/// What the models ask of plain stores to one word; see `words.rs`.
+/// The rule for plain stores to one word; see `words.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stores {
-    /// That they happen one after the other: more than the memory model asks.
+    /// The stores happen one after the other. The memory model does not require this.
     Ordered,
-    /// Nothing. What fails then, fails by its consequences.
+    /// There is no rule. A model then fails only by the consequences.
     AsTheyCome,
 }
 
-/// Whether the models ask for plain stores that happen one after the other.
+/// Whether plain stores to one word must happen one after the other.
 pub(crate) fn stores_are_ordered() -> bool {
     STORES.get() == Stores::Ordered
 }
 
-/// What loom's race detector is looking at, for reports: its own messages do not tell these apart.
+/// What loom's race detector is checking, for reports: its own messages do not distinguish these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
     /// Whether two sections overlap.
@@ -76,7 +76,8 @@ pub(crate) fn checking<R>(what: Check, f: impl FnOnce() -> R) -> R {
     r
 }
 
-/// What is left of `order` at this place; called by every operation of the loom platform.
+/// The rest of `order` at this place after the mutation. Called by every operation of the loom
+/// platform.
 pub(crate) fn effective(
     order: Ordering,
     operation: &'static str,

@@ -1,5 +1,5 @@
-//! Models of the condition variable: whoever waits for a token has one in the end, whoever gives up
-//! meanwhile, and however tokens are announced.
+//! Models of the condition variable. Each thread that waits for a token gets one in the end,
+//! whichever threads give up meanwhile, and however tokens are announced.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,22 +22,22 @@ use crate::shuttle::Shuttle;
 pub enum Act {
     /// Waits for a token, and takes it.
     Take,
-    /// The same, but gives up after a time, which passes while it sleeps. If it has a token it
+    /// The same, but gives up after a time, which passes while it sleeps. If it gets a token it
     /// gives it back.
     BorrowInTime,
     /// The same, but gives up when it is cancelled.
     BorrowUnlessCancelled,
-    /// Cancels that.
+    /// Cancels the wait of [`Act::BorrowUnlessCancelled`].
     Cancel,
-    /// Puts a token there, and notifies one under the mutex.
+    /// Adds a token, and notifies one waiter under the mutex.
     Give,
-    /// The same, but notifies when it has released the mutex.
+    /// The same, but notifies after it has unlocked the mutex.
     GiveAndNotify,
-    /// Puts so many tokens there, and notifies all under the mutex.
+    /// Adds this many tokens, and notifies all waiters under the mutex.
     GiveAll(u32),
-    /// Waits for one notification, whatever there is.
+    /// Waits for one notification, whatever tokens there are.
     AwaitNotification,
-    /// Writes, without the mutex, and notifies one as soon as somebody waits.
+    /// Writes, without the mutex, and notifies one waiter as soon as there is one.
     WriteAndNotify,
 }
 
@@ -48,7 +48,7 @@ struct CondvarState<E: Engine> {
     mutex: NearMutex<E>,
     condvar: NearCondvar<E>,
     cancellation: Cancellation<E>,
-    /// Under the mutex; so are the sections.
+    /// Accessed under the mutex, like the sections.
     tokens: AtomicU32,
     sections: E::Counter,
     written: E::Counter,
@@ -78,15 +78,16 @@ impl<E: Engine> CondvarState<E> {
         }
     }
 
-    /// Under the mutex.
+    /// To be called under the mutex.
     fn wait(&self, limit: &Limit<'_, E>) -> Result<(), Unnotified> {
-        // SAFETY: callers hold it.
+        // SAFETY: callers hold the mutex.
         let result = unsafe { self.condvar.wait(&self.mutex, limit) };
         self.sections.add_one();
         result
     }
 
-    /// Under the mutex; whether it has one. Who gives up does not look again.
+    /// To be called under the mutex. Takes a token, and returns whether there was one. A thread
+    /// that gives up does not look again.
     fn has_token(&self, limit: &Limit<'_, E>) -> bool {
         while self.tokens.load(Relaxed) == 0 {
             if self.wait(limit).is_err() {
@@ -147,7 +148,7 @@ impl<E: Engine> CondvarState<E> {
     }
 }
 
-/// Each thread does what its list says; at last so many tokens are left.
+/// Each thread does what its list says. At the end this many tokens are left.
 fn acting<E: Engine>(
     acts: &'static [&'static [Act]],
     tokens_left: u32,
@@ -172,7 +173,7 @@ fn acting<E: Engine>(
     model.reaching(reaches)
 }
 
-/// All of them.
+/// All of these models.
 pub fn models<E: Engine>() -> Vec<Model<E>> {
     use Act::*;
     vec![
@@ -188,19 +189,21 @@ pub fn models<E: Engine>() -> Vec<Model<E>> {
     ]
 }
 
-/// What a taker of a crowd waits at most, in ns: from no time to some sleeps; none: for ever.
+/// The longest wait of a taker of a crowd, in ns: from no time to some sleeps. None: without a
+/// limit.
 const LIMITS_NS: [Option<u64>; 5] = [Some(0), Some(500), Some(5_000), None, None];
-/// One in so many waits has a cancellation, and one in so many times a giver cancels.
+/// One in this many waits has a cancellation. Each time it gives tokens, the giver cancels the wait
+/// of a random taker, if that has a cancellation.
 const CANCELLABLE: u32 = 3;
 
 struct Crowd {
     shared: Arc<CondvarState<Shuttle>>,
-    /// By taker.
+    /// Indexed by taker.
     cancellations: Mutex<Vec<Option<Arc<Cancellation<Shuttle>>>>>,
 }
 
 impl Crowd {
-    /// Takes one, however often it gives up before.
+    /// Takes a token, however often it gives up before.
     fn take(&self, taker: usize) {
         loop {
             let cancellation = (Shuttle::below(CANCELLABLE) == 0).then(Arc::<Cancellation<_>>::default);
@@ -214,7 +217,7 @@ impl Crowd {
         }
     }
 
-    /// Gives this many tokens in some way, and returns how many were given.
+    /// Gives up to this many tokens in some way, and returns how many.
     fn give(&self, at_most: u32) -> u32 {
         let chosen = {
             let cancellations = self.cancellations.lock().unwrap();
@@ -233,8 +236,8 @@ impl Crowd {
     }
 }
 
-/// So many threads that take tokens, each so many, within all kinds of limits; the first gives
-/// them.
+/// This many threads that take tokens, each this many, within all kinds of limits. The first thread
+/// gives them.
 pub fn crowd(takers: usize, each: u32) -> Model<Shuttle> {
     let title = format!("condvar: {takers} threads that take {each} tokens each");
     Model::new(title, takers as u32 + 1, None, move || {

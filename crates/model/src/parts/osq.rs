@@ -13,7 +13,7 @@ use crate::engine::{Counter, Engine, Others, Thread};
 use crate::exclusion::in_slot;
 use crate::model::Model;
 
-/// What a thread does with the queue.
+/// The behaviour of a thread in the queue.
 #[derive(Clone, Copy, Debug)]
 enum Does {
     /// Has been in the queue from the start, and leaves.
@@ -24,12 +24,12 @@ enum Does {
     Returns,
     /// Comes, and waits for its turn.
     Comes,
-    /// Comes, and waits for as long as it likes.
+    /// Comes, and waits for as long as it chooses.
     Visits,
 }
 use Does::{Comes, Leaves, Returns, Stays, Visits};
 
-/// A queue, what happens in its turns, and how many there have been.
+/// A queue, the data that its turns access, and how many turns there have been.
 struct OsqState<E: Engine> {
     queue: Osq<E>,
     count: E::Counter,
@@ -57,22 +57,22 @@ impl<E: Engine> OsqState<E> {
         self.turns.fetch_add(1, Relaxed);
     }
 
-    /// The rest of a turn that the thread in this slot has.
+    /// The rest of the turn of the thread in this slot.
     fn end_turn(&self, slot: u32) {
         self.turn();
-        // SAFETY: the callers have it.
+        // SAFETY: the callers have the turn.
         unsafe { self.queue.release(&place(slot)) };
     }
 
-    /// A turn from outside the queue; whether there was one.
+    /// A turn of a thread from outside the queue. Returns whether there was one.
     fn visit(&self) -> bool {
-        // SAFETY: a turn does not unwind, but where the execution fails.
+        // SAFETY: a turn does not unwind, except where the execution fails.
         unsafe { self.queue.with_turn(E::thread_id(), &mut Spin::default(), || false, |_| self.turn()) }
             .is_some()
     }
 
     fn do_as(&self, slot: u32, does: Does) {
-        // SAFETY: `staged` has entered it.
+        // SAFETY: `staged` has entered the node.
         let granted = |has_left: bool| unsafe {
             match has_left {
                 true => self.queue.leave(&place(slot)),
@@ -91,15 +91,15 @@ impl<E: Engine> OsqState<E> {
         }
     }
 
-    /// All turns were one after the other, and the queue is empty.
+    /// Checks that all turns were one after the other, and that the queue is empty.
     fn finish(&self) {
         assert_eq!(self.count.get(), self.turns.load(Relaxed));
         assert!(!self.queue.has_spinner(), "the queue is empty at last");
     }
 }
 
-/// The first thread has its turn; behind it are these, in slots from 1 on. It ends its turn, and
-/// has as many others as `rounds` says.
+/// The first thread has its turn, and these threads are behind it, in slots from 1 on. The first
+/// thread ends its turn, and has as many other turns as `rounds` says.
 fn staged<E: Engine>(
     situation: &str,
     follow: &'static [Does],
@@ -112,7 +112,7 @@ fn staged<E: Engine>(
         let has_entered = |does: &Does| matches!(does, Leaves | Stays | Returns);
         let enter = |slot| {
             E::become_thread(thread(slot, Stays));
-            // SAFETY: its thread, which is to come, leaves it.
+            // SAFETY: the thread of this slot, which starts later, leaves it.
             unsafe { shared.queue.enter(&place(slot), E::thread_id()) }
         };
         assert!(enter(0));
@@ -134,7 +134,7 @@ fn staged<E: Engine>(
     })
 }
 
-/// Threads that come so many times each, and wait for as long as they like.
+/// Threads that come this many times each, and wait for as long as they choose.
 pub fn crowd<E: Engine>(threads: u32, rounds: u32, preemptions: Option<usize>) -> Model<E> {
     Model::new(format!("osq: {threads} threads, {rounds} visits each"), threads, preemptions, move || {
         let shared = Arc::new(OsqState::<E>::default());
@@ -150,7 +150,7 @@ pub fn crowd<E: Engine>(threads: u32, rounds: u32, preemptions: Option<usize>) -
     })
 }
 
-/// Those that a checker which tries everything can do.
+/// The models that a checker that tries everything can handle.
 pub fn models<E: Engine>() -> Vec<Model<E>> {
     const LEFT: &[LockEvent] = &[LockEvent::OsqLeave];
     const LATE: &[LockEvent] = &[LockEvent::OsqLeave, LockEvent::OsqGranted];
@@ -168,7 +168,7 @@ pub fn models<E: Engine>() -> Vec<Model<E>> {
     ]
 }
 
-/// Those of more threads, for schedules at random.
+/// The models of more threads, for random schedules.
 pub fn crowds<E: Engine>() -> Vec<Model<E>> {
     vec![
         crowd(4, 5, None),

@@ -1,5 +1,5 @@
-//! Models of the waiters that sleeping locks have in their queues: a signal is never lost, and
-//! hands over what was written before it.
+//! Models of the waiters in the queues of sleeping locks. A signal is never lost, and hands over
+//! what was written before it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use nearlock_core::parking::{Cancellation, GaveUp, Limit, Signal, Waiter};
 use crate::engine::{Counter, Engine, Others, Thread};
 use crate::model::Model;
 
-/// A waiter, what ends its wait, and data that signals hand over.
+/// A waiter, the cancellation of its wait, and data that signals hand over.
 struct WaitersState<E: Engine> {
     data: E::Counter,
     waiter: Waiter<E>,
@@ -63,7 +63,7 @@ impl<E: Engine> WaitersState<E> {
         self.data.add_one();
     }
 
-    /// For a moment, and then for ever.
+    /// Waits for a moment, and then without a limit.
     fn write_when_woken_late(&self) {
         let signal = self.waiter.park_within(&Limit::until(1));
         if signal == Err(GaveUp::TimedOut) {
@@ -92,7 +92,7 @@ fn model<E: Engine>(name: &str, waiter: Part<E>, parts: &'static [Part<E>]) -> M
     })
 }
 
-/// All of them.
+/// The models of all of these.
 pub fn waiters<E: Engine>() -> Vec<Model<E>> {
     vec![
         model("waiter: woken", WaitersState::write_when_woken, &[WaitersState::write_and_wake]),

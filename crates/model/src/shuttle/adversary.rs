@@ -1,14 +1,15 @@
-//! A scheduler that is against one thread: for locks under which a waiter can starve.
+//! A scheduler that works against one thread, for locks under which a waiter can starve.
 //!
-//! The victim takes a step only when that is bad for it, as a predicate says; or when it has been
-//! held back for very long, which is how a waiter of a fair lock gets its turn: without it the
-//! others come to nothing. What counts is how often others have had the lock between one step of
-//! the victim and its next. Under a lock that bounds the wait that stays small however long the
-//! others go on; otherwise it grows with their rounds.
+//! The victim takes a step only when a predicate says that this is bad for the victim, or when it
+//! has been held back for very long. Without the second rule a waiter of a fair lock would never
+//! get its turn, and the others could not continue. The measure is how often others have had the
+//! lock between one step of the victim and its next. Under a lock that bounds the wait, that number
+//! stays small however long the others continue. Under another lock it grows with their rounds.
 //!
-//! [`overtaken`] does all of it for a lock. A model of another shape says what the word is
-//! ([`Shuttle::watch`]), wraps the wait in [`Shuttle::suffer`], and is run by
-//! [`check_with`](crate::model::Model::check_with) an [`Adversary`] around any other scheduler.
+//! [`overtaken`] does all this for a lock. A model of another form states the word
+//! ([`Shuttle::watch`]) and wraps the wait in [`Shuttle::suffer`]. It is run by
+//! [`check_with`](crate::model::Model::check_with) with an [`Adversary`] around any other
+//! scheduler.
 //!
 //! ```
 //! use nearlock_collection::classic::{ticket::TicketLock, ttas::TtasLock};
@@ -43,10 +44,10 @@ use crate::engine::{Counter, Others};
 use crate::exclusion::{Guarded, in_slot};
 use crate::model::Model;
 
-/// Choices of the scheduler for which the victim is held back, at most.
+/// The largest number of choices of the scheduler for which the victim is held back.
 const HELD_BACK_MAX: u32 = 300;
 
-/// What the predicate is told before a step of the victim.
+/// What the predicate learns before a step of the victim.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// The word after the victim's last step.
@@ -57,13 +58,13 @@ pub struct Seen {
     pub held: bool,
 }
 
-/// What belongs to the execution.
+/// The state of the execution.
 #[derive(Default)]
 pub(super) struct Watch {
     word: RefCell<Option<Rc<dyn Fn() -> u32>>>,
     victim: Cell<Option<TaskId>>,
     sections: Cell<u64>,
-    /// When the victim took its last step.
+    /// The count of sections at the last step of the victim.
     sections_then: Cell<u64>,
     overtaken: Cell<u32>,
     held: Cell<bool>,
@@ -94,14 +95,14 @@ impl Watch {
 }
 
 impl Shuttle {
-    /// From now on the adversary's predicate is told what `word` returns: a look
+    /// From now on the adversary's predicate gets what `word` returns, which must be a look
     /// ([`ShuttleU32::peek`]), and no operation.
     pub fn watch(word: impl Fn() -> u32 + 'static) {
         BESIDES.with(|i| i.watch.word.replace(Some(Rc::new(word))));
     }
 
-    /// Runs `f`, during which the calling thread is the adversary's victim. Returns before how many
-    /// steps of the victim others have had sections since its step before.
+    /// Calls `f`, during which the calling thread is the adversary's victim. Returns also how many
+    /// of the victim's steps came after sections of others since its step before.
     pub fn suffer<R>(f: impl FnOnce() -> R) -> (R, u32) {
         BESIDES.with(|i| {
             i.watch.victim.set(Some(::shuttle::current::me()));
@@ -116,7 +117,7 @@ impl Shuttle {
     }
 }
 
-/// A scheduler that asks another, but for the victim's steps; see the [module](self).
+/// A scheduler that asks another one, except for the victim's steps; see the [module](self).
 pub struct Adversary<S> {
     inner: S,
     bad: Box<dyn Fn(Seen) -> bool>,
@@ -125,7 +126,7 @@ pub struct Adversary<S> {
 }
 
 impl<S: Scheduler> Adversary<S> {
-    /// Of the threads other than the victim `inner` chooses. The victim takes a step when `bad`
+    /// `inner` chooses among the threads other than the victim. The victim takes a step when `bad`
     /// says so.
     pub fn new(inner: S, bad: impl Fn(Seen) -> bool + 'static) -> Self {
         Self { inner, bad: Box::new(bad), then: 0, held_back: 0 }
@@ -157,7 +158,7 @@ impl<S: Scheduler> Scheduler for Adversary<S> {
             return self.inner.next_task(runnable, current, is_yielding);
         }
         let seen = Seen { then: self.then, now, held };
-        // At most every second step, or the others would not come to an end of what is bad for it.
+        // At most every second step, or the others could not finish what is bad for the victim.
         let bad = current != Some(victim) && (self.bad)(seen);
         if bad || others.is_empty() || self.held_back == HELD_BACK_MAX {
             self.held_back = 0;
@@ -173,22 +174,22 @@ impl<S: Scheduler> Scheduler for Adversary<S> {
     }
 }
 
-/// What one victim and others do with a lock.
+/// The program of one victim and other threads with a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Contest {
-    /// How many others there are.
+    /// How many other threads there are.
     pub others: u32,
-    /// How often each of them takes the lock; the victim does once.
+    /// How often each of them locks the lock; the victim does once.
     pub rounds: u32,
     /// How many schedules are tried.
     pub schedules: usize,
-    /// What they are drawn from.
+    /// The seed from which they are drawn.
     pub seed: u64,
 }
 
-/// The greatest number of steps of one wait for the lock before which others have had the lock
-/// since the step before. The victim takes a step when `bad` says so; `word_of` is what the
-/// predicate is told of the lock.
+/// The largest number of steps of one wait for the lock before which others have had the lock since
+/// the step before. The victim takes a step when `bad` says so. `word_of` is what the predicate
+/// learns of the lock.
 pub fn overtaken<L: RawLock>(
     contest: Contest,
     word_of: fn(&L) -> u32,
@@ -197,7 +198,7 @@ pub fn overtaken<L: RawLock>(
     overtaken_with::<L>([0; SWITCHES_MAX], contest, word_of, bad)
 }
 
-/// The same of a lock with these switches, as they are stored.
+/// The same for a lock with these stored switches.
 pub fn overtaken_with<L: RawLock>(
     switches: [u64; SWITCHES_MAX],
     contest: Contest,

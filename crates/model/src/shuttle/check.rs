@@ -1,5 +1,4 @@
-//! How a model is run by Shuttle: so many schedules, drawn from a seed; and how a failure is seen
-//! again.
+//! How Shuttle runs a model: in schedules drawn from a seed. A failure can be run again.
 
 use std::cell::RefCell;
 use std::env;
@@ -15,37 +14,37 @@ use super::Shuttle;
 use crate::engine::Engine;
 use crate::model::Model;
 
-/// Name of the environment variable that says how many times as many schedules are tried as usual.
+/// The name of the environment variable that multiplies the number of schedules.
 pub const SCHEDULES: &str = "NEARLOCK_MODEL_SCHEDULES";
-/// Name of the environment variable that has one schedule tried and no other: `MODEL=SCHEDULE`, the
-/// model's name and the string that Shuttle printed when it failed.
+/// The name of the environment variable that makes the run try one schedule and no other:
+/// `MODEL=SCHEDULE`, the model's name and the string that Shuttle printed at the failure.
 pub const REPLAY: &str = "NEARLOCK_MODEL_REPLAY";
 
-/// Steps of one execution after which it is taken to be endless: a livelock, or spinning for ever.
+/// Steps after which an execution is taken to be endless: a livelock, or spinning forever.
 const STEPS_MAX: usize = 200_000;
-/// Bytes of a thread's stack. Interrupts nest.
+/// Bytes of a thread's stack. Interrupts are nested.
 const STACK: usize = 0x2_0000;
 /// Changes of priority in a schedule of Shuttle's PCT.
 const PCT_DEPTH: usize = 4;
-/// What schedules are drawn from.
+/// The seed from which schedules are drawn.
 const SEED: u64 = 0x6e65_6172;
 
 /// How an execution failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// What it panicked with.
+    /// The text of the panic.
     pub message: String,
-    /// Who took which step. For [`Model::failure_again`].
+    /// The thread of each step, for [`Model::failure_again`].
     pub schedule: Schedule,
 }
 
 impl Model<Shuttle> {
-    /// Tries `schedules` drawn at random, and as many of few changes of priority (PCT); or what
-    /// [`SCHEDULES`] or [`REPLAY`] say.
+    /// Tries `schedules` random ones, and as many with few changes of priority (PCT), or those that
+    /// [`SCHEDULES`] or [`REPLAY`] request.
     ///
     /// # Panics
     ///
-    /// If an execution fails, deadlocks or does not end; then the schedule is printed.
+    /// If an execution fails, deadlocks or does not end. Then the schedule is printed.
     pub fn check(&self, schedules: usize) {
         if let Ok(text) = env::var(REPLAY) {
             let (name, schedule) = text.split_once('=').expect("MODEL=SCHEDULE");
@@ -105,7 +104,7 @@ impl Model<Shuttle> {
     }
 }
 
-/// Writes down what another scheduler chooses.
+/// Records the choices of another scheduler.
 struct Recorder<S> {
     inner: S,
     schedule: Rc<RefCell<Schedule>>,

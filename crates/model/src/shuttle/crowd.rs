@@ -1,10 +1,10 @@
 //! The model that every lock of the list has under Shuttle: many threads that do all that threads
-//! may do with it.
+//! may do with the lock.
 //!
-//! Each thread takes the lock or tries to, several times, urgently or not. It is on some NUMA node,
-//! or moves from one to another; it has queue nodes, or none. While it waits it may be interrupted,
-//! and then takes another lock of the same type, up to [`NodeId::NESTING`] levels in all.
-//! Thresholds and limits are small, so that they are met.
+//! Each thread locks or tries to lock several times, urgently or not. It is on some NUMA node, or
+//! moves between NUMA nodes; it has queue nodes, or none. While it waits it may be interrupted.
+//! Then it locks another lock of the same type, up to [`NodeId::NESTING`] levels in all. Thresholds
+//! and limits are small, so that they are reached.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -20,25 +20,25 @@ use crate::engine::{Counter, Engine, Others, Thread};
 use crate::exclusion::Guarded;
 use crate::model::Model;
 
-/// One in so many threads has no queue nodes.
+/// One in this many threads has no queue nodes.
 const NAMELESS: u32 = 8;
-/// One in so many threads migrates.
+/// One in this many threads migrates.
 const MIGRANTS: u32 = 3;
-/// One in so many acquisitions is urgent.
+/// One in this many acquisitions is urgent.
 const URGENT: u32 = 6;
-/// One in so many is an attempt only.
+/// One in this many is only an attempt.
 const ATTEMPTS: u32 = 4;
-/// Not interrupted: a waiter for the lock of a chain may hold its gate then, which all locks of the
-/// model share, so that no handler may want it.
+/// This lock is not interrupted. A waiter for the lock of a chain may hold the chain's gate at that
+/// moment. All locks of the model share the gate, so a handler must not need it.
 const UNINTERRUPTED: &str = "parking-lot-0.13-protocol";
-/// In each execution one turn of a wait in so many is interrupted: a power of two, drawn below this
-/// one.
+/// In each execution one in this many turns of a wait is interrupted. The number is a power of two,
+/// whose exponent is drawn below this constant.
 const INTERRUPTS: u32 = 6;
 const INTERRUPTS_PER_THREAD: u32 = 4;
 /// Limits are drawn below this.
 const LIMIT: u32 = 3;
 
-/// A lock for each level of interrupts, and the sections there have been.
+/// A lock for each level of interrupts, and the number of its sections.
 struct Locks<L> {
     levels: [Guarded<Shuttle, L>; NodeId::NESTING as usize],
     sections: [AtomicU32; NodeId::NESTING as usize],

@@ -1,7 +1,7 @@
 //! The words of Shuttle.
 //!
 //! An operation is a place where the scheduler chooses ([`point`](super::point)), and then one
-//! step. Not Shuttle's own atomics: they have no operation that replaces a part of a word in one
+//! step. Shuttle's own atomics are not used, because they cannot replace a part of a word in one
 //! step.
 
 use std::cell::Cell;
@@ -18,13 +18,14 @@ macro_rules! word {
         $(#[$doc])*
         pub struct $name$(<$generic>)?(Cell<$value>);
 
-        // SAFETY: the coroutines of one model run on one thread, and a step has no place where another could run.
+        // SAFETY: the coroutines of one model run on one thread, and a step contains no place where
+        // another could run.
         unsafe impl$(<$generic>)? Sync for $name$(<$generic>)? {}
         // SAFETY: as above.
         unsafe impl$(<$generic>)? Send for $name$(<$generic>)? {}
 
         impl$(<$generic>)? $name$(<$generic>)? {
-            /// The present value; no place where the scheduler chooses.
+            /// The present value. This is no place where the scheduler chooses.
             pub fn peek(&self) -> $value {
                 self.0.get()
             }
@@ -110,7 +111,7 @@ macro_rules! int {
 int!(ShuttleU32, u32);
 int!(ShuttleU64, u64);
 
-/// The read-modify-writes that [`SplitWord`] names, the stores with their condition checked.
+/// The read-modify-writes that [`SplitWord`] names. The stores check their condition.
 impl SplitWord for ShuttleU32 {
     fn store_low_byte(&self, v: u8, _order: Ordering) {
         self.replace_alone(0xff, v.into());
@@ -133,7 +134,7 @@ impl ShuttleU32 {
         word.replace(word.get() & !mask | v)
     }
 
-    /// Replaces the bits of `mask`, and sees to it that nobody else has changed them just before.
+    /// Replaces the bits of `mask`, and checks that no other thread has changed them just before.
     fn replace_alone(&self, mask: u32, v: u32) {
         let before = self.0.get() & mask;
         let old = self.replace(mask, v);

@@ -14,7 +14,7 @@ use crate::staged::{Queue, Stage, queue_at_work, queue_of_held_lock};
 const NOBODY: Queue = Queue::NOBODY;
 const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
 
-/// Those of the final form, whose head sorts while another thread holds the lock.
+/// The models of the final form, whose head sorts while another thread holds the lock.
 pub fn final_form(name: &str) -> Vec<Model> {
     let held = |situation, queue, preemptions| held::<Standard>(name, situation, queue, preemptions);
     let mut models = secondary_queue::<Cna, Standard>(name).to_vec();
@@ -34,8 +34,8 @@ pub fn final_form(name: &str) -> Vec<Model> {
     models
 }
 
-/// A few of them with the switches for preempted waiters. The urgent waiter looks at what the head
-/// has made of its node before it competes for the word.
+/// A few of them with the switches for preempted waiters. The urgent waiter reads what the head has
+/// done to its node before it competes for the word.
 pub fn preemptible(name: &str) -> Vec<Model> {
     let [near_newcomer, _, flushed, _] = secondary_queue::<Cna, Preemptible>(name);
     let far_near = held::<Preemptible>(name, "far, near", Queue { main: &[1, 2], ..NOBODY }, 1);
@@ -53,7 +53,7 @@ fn held<T: QSpinTuning>(name: &str, situation: &str, queue: Queue, preemptions: 
     queue_of_held_lock::<Loom, Cna, T>(name, situation, queue, Some(preemptions), || ())
 }
 
-/// Those of version 13, whose head sorts in any case.
+/// The models of version 13, whose head sorts in any case.
 pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
     let staged = |situation, queue, preemptions, set| {
         queue_at_work::<Loom, CnaV13<T>, Standard>(name, situation, queue, Some(preemptions), set)
@@ -78,7 +78,7 @@ pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
     models
 }
 
-/// What becomes of a secondary queue, whoever made it.
+/// The fate of a secondary queue, whichever thread has made it.
 fn secondary_queue<Q: Stage<Loom>, T: QSpinTuning>(name: &str) -> [Model; 4]
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,

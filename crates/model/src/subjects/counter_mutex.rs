@@ -13,7 +13,7 @@ pub fn spinning<S: Spinners<Loom>>(name: &str) -> Vec<Model> {
     spinning_by::<S, Standard>(name)
 }
 
-/// Waiters that spin. One that fails takes two preemptions to go to sleep.
+/// Waiters that spin. A waiter that fails needs two preemptions to go to sleep.
 pub fn spinning_by<S: Spinners<Loom>, T: CounterMutexTuning>(name: &str) -> Vec<Model> {
     use LockEvent::{MutexAfterSleep, MutexAtOnce, MutexOptLock, MutexSleep, MutexWake};
     vec![
@@ -28,7 +28,7 @@ pub fn spinning_by<S: Spinners<Loom>, T: CounterMutexTuning>(name: &str) -> Vec<
     ]
 }
 
-/// Waiters that do not spin, so that the queue is all there is.
+/// Waiters that do not spin, so that there is only the queue.
 pub fn sleeping<T: CounterMutexTuning>(name: &str) -> Vec<Model> {
     use LockEvent::{MutexAfterSleep, MutexAtOnce, MutexSleep, MutexWake};
     vec![held_at_first::<Loom, CounterMutex<Loom, Nobody, T>>(name, 3, Some(2)).reaching(&[

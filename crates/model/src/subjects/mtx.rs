@@ -1,5 +1,5 @@
-//! Models of FreeBSD's mutexes: waiters that get to the chain, and those who only wait for a mutex
-//! to be unlocked.
+//! Models of FreeBSD's mutexes: waiters that reach the chain, and threads that only wait until a
+//! mutex is unlocked.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::exclusion::{Guarded, held_at_first, in_slot};
 use crate::loom::Loom;
 use crate::model::Model;
 
-/// The first thread holds the mutex; the other waits for it to be unlocked, and looks at what the
+/// The first thread holds the mutex. The other waits until it is unlocked, and looks at what the
 /// first has done.
 fn waited_for<L: RawLock>(name: &str, wait: fn(&L)) -> Model {
     Model::new(format!("{name}: waited for until it is unlocked"), 2, Some(3), move || {
@@ -41,7 +41,7 @@ fn waited_for<L: RawLock>(name: &str, wait: fn(&L)) -> Model {
 /// A mutex that is switched as the model says.
 type Switchable = Mtx<Loom, Switched<Loom>>;
 
-/// Waiters that do not spin, whatever the other switches say, so that they get to the chain.
+/// Waiters that do not spin, whatever the other switches are, so that they reach the chain.
 pub fn sleeping(name: &str) -> Vec<Model> {
     let held = |threads, preemptions| {
         held_at_first::<Loom, Switchable>(name, threads, Some(preemptions))
@@ -53,7 +53,7 @@ pub fn sleeping(name: &str) -> Vec<Model> {
     ]
 }
 
-/// Of the present mutex: waiters that spin, and then sleep.
+/// The models of the current mutex: waiters that spin, and then sleep.
 pub fn current(name: &str) -> Vec<Model> {
     vec![
         held_at_first::<Loom, Mtx<Loom>>(name, 2, Some(4)).reaching(&[
@@ -69,7 +69,7 @@ pub fn current(name: &str) -> Vec<Model> {
     ]
 }
 
-/// Of the spin mutex.
+/// The models of the spin mutex.
 pub fn spinning(name: &str) -> Vec<Model> {
     type Switchable = SpinMtx<Loom, Switched<Loom>>;
     vec![

@@ -1,4 +1,4 @@
-//! Models of the owner mutex: sleepers, those who take the mutex from under them, and hand-overs.
+//! Models of the owner mutex: sleepers, threads that barge in ahead of them, and hand-overs.
 
 use nearlock_collection::linux::mutex::{LinuxMutex, MutexTuning, NoSpinning};
 use nearlock_core::events::LockEvent::{MutexAfterSleep, MutexHandOver, MutexOptLock, MutexWake};
@@ -13,7 +13,7 @@ fn held<T: MutexTuning>(name: &str, acts: &'static [&'static [Act]], preemptions
     held_at_first::<Loom, LinuxMutex<Loom, T>>(name, Releases, acts, Some(preemptions))
 }
 
-/// Those with spinners, who give way after two looks.
+/// The models with spinners, which give way after two looks.
 pub fn spinning<T: MutexTuning>(name: &str) -> Vec<Model> {
     vec![
         held::<T>(name, &[&[Lock], &[Lock]], 3).reaching(&[MutexOptLock, MutexAfterSleep, MutexWake]),
@@ -21,13 +21,13 @@ pub fn spinning<T: MutexTuning>(name: &str) -> Vec<Model> {
     ]
 }
 
-/// Those without, which get to the queue at once.
+/// The models without spinners: waiters enter the queue at once.
 pub fn sleeping(name: &str) -> Vec<Model> {
     let reaches = &[MutexAfterSleep, MutexHandOver, MutexWake];
     vec![
         held::<NoSpinning>(name, &[&[Lock], &[Lock]], 2).reaching(reaches),
         held::<NoSpinning>(name, &[&[Lock], &[InTime]], 2).reaching(&[MutexHandOver]),
-        // One gives up that has asked for a hand-over, and comes back.
+        // A waiter that has asked for a hand-over gives up, and comes back.
         held::<NoSpinning>(name, &[&[Lock], &[InTime, Lock]], 3).reaching(&[MutexHandOver]),
         held::<NoSpinning>(name, &[&[], &[Lock], &[Lock]], 1).reaching(&[MutexAfterSleep, MutexWake]),
     ]

@@ -1,5 +1,5 @@
-//! Models of the mutex that is released by a plain store: the first in the queue, which looks, requests
-//! a release and sleeps, and releases that see it or not.
+//! Models of the mutex that is unlocked by a plain store. The first in the queue looks, requests a
+//! release and sleeps; unlocks see the request or not.
 
 use nearlock_core::events::LockEvent::{
     MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
@@ -15,12 +15,12 @@ type Mutex = NearMutex<Loom>;
 
 impl UnlockFair for Mutex {
     unsafe fn unlock_fair(&self) {
-        // SAFETY: the caller's.
+        // SAFETY: the condition of the caller.
         unsafe { self.unlock_fair() };
     }
 }
 
-/// Those of its own states.
+/// The models of the special states of this mutex.
 pub fn mutex(name: &str) -> Vec<Model> {
     let reaches = &[MutexOptLock, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexHandOver, MutexWake];
     vec![

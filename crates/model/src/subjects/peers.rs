@@ -1,5 +1,5 @@
-//! Models of the protocols of other libraries' mutexes, whose waiters sleep: fresh threads that
-//! merely lock hardly ever do.
+//! Models of the protocols of other libraries' mutexes, whose waiters sleep. Fresh threads that
+//! only lock and unlock hardly ever sleep.
 
 use nearlock_collection::classic::parking_lot_mutex::{BucketLock, ParkingLotMutex, ParkingLotTuning};
 use nearlock_collection::classic::std_mutex::StdMutex;
@@ -13,8 +13,8 @@ use crate::loom::Loom;
 use crate::model::Model;
 use crate::released::Overdue;
 
-/// Of std's. Waiters do not look before they sleep: loom runs others while a thread yields, and
-/// would come to no sleep.
+/// The models of std's mutex. Waiters do not look before they sleep: loom runs other threads while
+/// a thread yields, so no thread would sleep.
 pub fn std(name: &str) -> Vec<Model> {
     let reaches = &[MutexOptLock, MutexSleep, MutexWake];
     let held = |threads, preemptions| {
@@ -27,7 +27,8 @@ pub fn std(name: &str) -> Vec<Model> {
 /// The mutex of parking_lot, switched as the model says.
 type ParkingLot = ParkingLotMutex<Loom, Switched<Loom>>;
 
-/// Of parking_lot's. Waiters look once more before they sleep, for the same reason.
+/// The models of parking_lot's mutex. Waiters look once more before they sleep, for the same
+/// reason.
 fn parking_lot(name: &str) -> Vec<Model> {
     let reaches = &[MutexOptLock, MutexSleep, MutexWake, MutexAfterSleep, ChainCancel];
     let held = |threads, preemptions| {
@@ -37,7 +38,7 @@ fn parking_lot(name: &str) -> Vec<Model> {
     vec![held(2, None), held(3, Some(2))]
 }
 
-/// Of 0.12.
+/// The models of version 0.12.
 pub fn parking_lot_fair(name: &str) -> Vec<Model> {
     let overdue = held_at_first::<Loom, Overdue<ParkingLot>>(&format!("{name}: when it is time"), 2, None);
     let overdue = overdue.of_lock_with(name, "rounds", "1").reaching(&[MutexHandOver]);
@@ -45,14 +46,15 @@ pub fn parking_lot_fair(name: &str) -> Vec<Model> {
 }
 
 nearlock_core::tuning! {
-    /// As [`OfBucket`](nearlock_collection::classic::parking_lot_mutex::OfBucket), but that waiters look once before they sleep.
+    /// As [`OfBucket`](nearlock_collection::classic::parking_lot_mutex::OfBucket), except that
+    /// waiters look once before they sleep.
     struct HastyBucket: ParkingLotTuning {
         bucket: BucketLock = BucketLock::Spinning;
         rounds: u32 = 1;
     }
 }
 
-/// Of 0.13.
+/// The models of version 0.13.
 pub fn parking_lot_unfair(name: &str) -> Vec<Model> {
     let reaches = &[MutexOptLock, MutexSleep, MutexWake, MutexAfterSleep, ChainCancel];
     let of_bucket = |threads, preemptions| {

@@ -1,5 +1,5 @@
-//! Models of FreeBSD's reader-writer locks: what those do that any such lock's models do not, and
-//! waiters that get to the chain.
+//! Models of FreeBSD's reader-writer locks: operations that other such locks do not have, and
+//! waiters that reach the chain.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::readers::{Act, Patience, acting, impatient_writer, read_at_first, wri
 type Lock<K> = RwSx<Loom, Switched<Loom>, K>;
 type RwSxState<K> = Guarded<Loom, Lock<K>>;
 
-/// The first thread does one thing, and then the other threads have ended each a section of theirs,
-/// by `Act`.
+/// The first thread calls `first`, while each of the other threads has one section according to
+/// `acts`.
 fn against<K: Kind>(
     name: &str,
     what: &str,
@@ -47,10 +47,10 @@ fn against<K: Kind>(
     })
 }
 
-/// Reads, and writes if nobody else reads.
+/// Reads, and then writes if no other thread reads.
 fn upgrade<K: Kind>(shared: &RwSxState<K>) -> u32 {
     let lock = &shared.lock;
-    // SAFETY: what is taken is released; so below.
+    // SAFETY: what is locked is unlocked; also below.
     unsafe { lock.lock_shared(&()) };
     let count = shared.count.look();
     // SAFETY: shared, once.
@@ -67,9 +67,9 @@ fn upgrade<K: Kind>(shared: &RwSxState<K>) -> u32 {
     1
 }
 
-/// Reads twice: a writer that waits in between does not keep it out.
+/// Reads twice. A writer that waits in between does not keep the thread out.
 fn read_twice<K: Kind>(shared: &RwSxState<K>) -> u32 {
-    // SAFETY: what is taken is released; so below.
+    // SAFETY: what is locked is unlocked; also below.
     unsafe { shared.lock.lock_shared(&()) };
     let count = shared.count.look();
     assert_eq!(shared.shared_section(), count, "a writer came in between");
@@ -78,7 +78,7 @@ fn read_twice<K: Kind>(shared: &RwSxState<K>) -> u32 {
     0
 }
 
-/// Writes in a section of its own.
+/// Writes in a nested section.
 fn write_twice<K: Kind>(shared: &RwSxState<K>) -> u32 {
     // SAFETY: as many unlocks as locks.
     unsafe {
@@ -94,11 +94,11 @@ fn write_twice<K: Kind>(shared: &RwSxState<K>) -> u32 {
     2
 }
 
-/// Those of either lock, whatever its switches.
+/// The models of either lock, whatever its switches.
 pub fn of<K: Kind>(name: &str) -> Vec<Model> {
     use Act::{Downgrade, Read, TryRead, Write};
     let contended = &[Slowpath, ChainSleep, ChainWake];
-    // Waiters that do not spin, so that they get to the chain.
+    // Waiters that do not spin, so that they reach the chain.
     let sleepy = |model: Model| model.of_lock_with(name, "adaptive", "off");
     let models = [
         against::<K>(name, "an upgrade", &[Read], 3, upgrade),
@@ -117,7 +117,8 @@ pub fn of<K: Kind>(name: &str) -> Vec<Model> {
     models.map(|model| model.of_lock(name)).into_iter().chain(sleepers.map(sleepy)).collect()
 }
 
-/// Of sx, whose writers may give up: none that waits behind one sleeps for ever.
+/// The models of sx, whose writers may give up. No thread that waits behind such a writer sleeps
+/// forever.
 pub fn giving_up(name: &str) -> Vec<Model> {
     let model = |patience, acts, preemptions| {
         impatient_writer::<Loom, Sx<Loom, Switched<Loom>>>(name, patience, acts, Some(preemptions))

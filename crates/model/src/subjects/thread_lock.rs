@@ -1,4 +1,4 @@
-//! Models of the lock that is moved from mutex to mutex.
+//! Models of the lock that moves from mutex to mutex.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,8 @@ use crate::exclusion::{Guarded, in_slot};
 use crate::loom::Loom;
 use crate::model::Model;
 
-/// A lock, what it protects, and a mutex that nobody knows before the lock is moved there.
+/// A lock, the data that it protects, and a mutex that no thread knows before the lock is moved
+/// there.
 #[derive(Default)]
 struct ThreadLockState {
     guarded: Guarded<Loom, ThreadLock<Loom>>,
@@ -24,13 +25,13 @@ impl ThreadLockState {
     }
 }
 
-/// The first thread holds the lock when another comes, which tries first or not; it has a section
-/// of its own, moves the lock and releases it, all of this in some order.
+/// The first thread holds the lock when another comes, which tries first or not. In some order the
+/// first thread has a section, moves the lock and unlocks it.
 fn moved(name: &str, how: &str, tries: bool, act: fn(&ThreadLockState)) -> Model {
     let way = if tries { "tries" } else { "waits" };
     Model::new(format!("{name}: {how} while another {way}"), 2, Some(4), move || {
         let shared = Arc::new(ThreadLockState::default());
-        // SAFETY: `act` releases it.
+        // SAFETY: `act` unlocks it.
         unsafe { shared.guarded.lock.lock(&()) };
         let other = {
             let shared = shared.clone();
@@ -47,7 +48,7 @@ fn moved(name: &str, how: &str, tries: bool, act: fn(&ThreadLockState)) -> Model
     })
 }
 
-/// Those of its moves.
+/// The models of its moves.
 pub fn moves(name: &str) -> Vec<Model> {
     let to_another: fn(&ThreadLockState) = |shared| {
         // SAFETY: the caller holds the lock, and locks the mutex, which lives as long.
@@ -59,7 +60,7 @@ pub fn moves(name: &str) -> Vec<Model> {
         }
     };
     let in_two_steps: fn(&ThreadLockState) = |shared| {
-        // SAFETY: as above, and unlocks what it gets.
+        // SAFETY: as above, and the mutex that is returned is unlocked.
         unsafe {
             shared.guarded.lock.begin_move().unlock(&());
             shared.guarded.count.add_one();

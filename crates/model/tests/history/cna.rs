@@ -17,7 +17,7 @@ use crate::order::served;
 use crate::policy::{Bug, NodeOf, With, end_of_secondary, node_in, pointer};
 use crate::{NO_END, NULL, Place, STORES, caught, caught_without};
 
-/// With a secondary queue, of one far waiter.
+/// A queue with a secondary queue of one far waiter.
 fn moved() -> Queue {
     Queue { secondary: &[1], ..Queue::default() }
 }
@@ -35,13 +35,12 @@ fn at_work<B: Final>(situation: &str, queue: Queue, set: fn()) -> Model {
     queue_at_work::<Loom, With<B>, Standard>("cna", situation, queue, Some(2), set)
 }
 
-/// The head's secondary queue is to take the place of the main one, while a near newcomer queues.
+/// The head's secondary queue must replace the main one, while a near newcomer queues up.
 fn near_newcomer<B: Final>() -> Model {
     at_work::<B>("one moved; a near newcomer", Queue { newcomers: &[2], ..moved() }, || ())
 }
 
-/// The node that is next now, and whether there is a secondary queue to be handed over with the
-/// lock.
+/// The node that is next now, if there is a secondary queue to be handed over with the lock.
 fn handed_over(node: &Node<Loom>) -> Option<&Node<Loom>> {
     let start_ns = node.part.state.start_ns.load(Relaxed);
     // SAFETY: a linked waiter; nodes live as long as the execution.
@@ -62,11 +61,11 @@ fn cna_null_after_the_tail_update() {
             node: &Node<Loom>,
         ) -> Result<(), u32> {
             let Some(end) = end_of_secondary::<Cna>(node) else {
-                // SAFETY: the caller's.
+                // SAFETY: the condition of the caller.
                 return unsafe { Cna::<Standard>::try_clear_tail::<L>(word, val, node) };
             };
             let first = end.next.load(Relaxed);
-            // Ordering: Release, as in core; but what it should publish is yet to come.
+            // Ordering: Release, as in core; but the stores that it should publish come later.
             word.compare_exchange(val, node.granted.load(Relaxed) | LOCKED, Release, Relaxed)?;
             end.next.store(ptr::null_mut(), Relaxed);
             // SAFETY: the first of the secondary queue; nodes live as long as the execution.
@@ -96,7 +95,7 @@ fn cna_circle_left_open() {
             node: &Node<Loom>,
         ) -> Result<(), u32> {
             let end = end_of_secondary::<Cna>(node);
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             let cleared = unsafe { Cna::<Standard>::try_clear_tail::<L>(word, val, node) };
             if let (Some(end), Err(_)) = (end, cleared) {
                 end.next.store(ptr::null_mut(), Relaxed);
@@ -114,9 +113,9 @@ fn cna_next_not_reloaded() {
     impl Bug for NotReloaded {
         type Base = Cna;
         unsafe fn hand_over<L: QSpinTuning>(node: &Node<Loom>, next: *mut Node<Loom>) {
-            // The one that was next before the head sorted.
+            // The node that was next before the head sorted.
             node.next.store(next, Relaxed);
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             unsafe { Cna::<Standard>::hand_over::<L>(node, next) }
         }
     }
@@ -166,10 +165,10 @@ fn cna_flush_without_the_main_queue() {
         type Base = Cna;
         unsafe fn hand_over<L: QSpinTuning>(node: &Node<Loom>, mut next: *mut Node<Loom>) {
             if node.part.state.start_ns.load(Relaxed) == FLUSH {
-                // What follows the secondary queue is to be what follows it now.
+                // The waiter that now follows the secondary queue.
                 next = end_of_secondary::<Cna>(node).expect("there is one").next.load(Relaxed);
             }
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             unsafe { Cna::<Standard>::hand_over::<L>(node, next) }
         }
     }
@@ -189,7 +188,7 @@ fn cna_own_value_passed_on() {
             match node.granted.load(Relaxed) {
                 // SAFETY: the next waiter waits for `granted`.
                 0 => grant::<Loom, L>(unsafe { &(*next).granted }, 0),
-                // SAFETY: the caller's.
+                // SAFETY: the condition of the caller.
                 _ => unsafe { Cna::<Standard>::hand_over::<L>(node, next) },
             }
         }
@@ -200,7 +199,7 @@ fn cna_own_value_passed_on() {
     caught("cna_own_value_passed_on", &near::<Today>(), &near::<OwnValue>(), NO_END);
 }
 
-/// After the threshold.
+/// A time after the threshold.
 const LATE_NS: u64 = 1_000_000_000;
 
 /// A far waiter in front of two near ones. The second head finds that the threshold has passed.
@@ -208,14 +207,14 @@ fn far_first() -> Queue {
     Queue { main: &[1, 2, 4], ..Queue::default() }
 }
 
-/// The time at which a secondary queue begins as the clock says it, also where that is a mark.
+/// A secondary queue begins at the time of the clock, even if that value is a mark.
 struct NotClamped;
 impl Bug for NotClamped {
     type Base = Cna;
     unsafe fn became_head<L: QSpinTuning>(word: &LoomU32, node: &Node<Loom>) {
         let start_ns = &node.part.state.start_ns;
         let before = start_ns.load(Relaxed);
-        // SAFETY: the caller's.
+        // SAFETY: the condition of the caller.
         unsafe { Cna::<Standard>::became_head::<L>(word, node) };
         if before == 0 && start_ns.load(Relaxed) != 0 {
             start_ns.store(Loom::now_ns(), Relaxed);
@@ -249,7 +248,7 @@ fn cna_v13_start_tick_of_nought() {
         unsafe fn became_head<L: QSpinTuning>(word: &LoomU32, node: &cna_v13::Node<Loom>) {
             let start_tick = &node.part.state.start_tick;
             let before = start_tick.load(Relaxed);
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             unsafe { CnaV13::<Standard>::became_head::<L>(word, node) };
             if before == 0 && start_tick.load(Relaxed) == 1 {
                 start_tick.store(0, Relaxed);
@@ -273,10 +272,10 @@ fn cna_start_time_left_behind() {
         type Base = Cna;
         unsafe fn hand_over<L: QSpinTuning>(node: &Node<Loom>, next: *mut Node<Loom>) {
             if handed_over(node).is_some() {
-                // What is copied is what the next has already.
+                // The value that is copied is one that the next node already has.
                 node.part.state.start_ns.store(0, Relaxed);
             }
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             unsafe { Cna::<Standard>::hand_over::<L>(node, next) }
         }
     }
@@ -296,12 +295,12 @@ fn cna_preference_left_behind() {
             if let Some(next) = handed_over(node) {
                 node.part.numa_node.store(next.part.numa_node.load(Relaxed), Relaxed);
             }
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             unsafe { Cna::<Standard>::hand_over::<L>(node, next) }
         }
     }
-    /// The secondary queue is of the even slots' making; an urgent head of the other node comes
-    /// between.
+    /// The threads in even slots make the secondary queue. An urgent head of the other NUMA node
+    /// comes between them.
     fn urgent<B: Final>() -> Model {
         let queue = Queue { main: &[3, 5, 2, 4], urgent: &[3], ..moved() };
         served::<With<B>>("cna, an urgent head", queue, 7, 7, &[0, 3, 2, 4, 1, 5])

@@ -27,11 +27,11 @@ fn word_of<S: Spinners<Loom>>(mutex: &Mutex<S>) -> &LoomU32 {
     unsafe { &*ptr::from_ref(mutex).cast() }
 }
 
-/// Who is patient spins, for as long as it takes, and who is not sleeps.
+/// Threads that are patient spin for as long as it takes; others sleep.
 #[derive(Default)]
 struct Patient;
 
-// SAFETY: says what the last turn has said.
+// SAFETY: returns the result of the last turn.
 unsafe impl Spinners<Loom> for Patient {
     const NONE: Self = Self;
     unsafe fn spin(&self, _may_begin: impl FnOnce() -> bool, mut turn: impl FnMut() -> Turn) -> bool {
@@ -46,12 +46,12 @@ unsafe impl Spinners<Loom> for Patient {
     }
 }
 
-/// The mutex is held when two come, of whom one sleeps and the other spins.
+/// The mutex is held when two threads come, one of which sleeps while the other spins.
 fn one_sleeps<L: RawLock>() -> Model {
     Model::new("linux-counter-mutex-exchange: one sleeps, one spins", 3, Some(2), || {
         let shared = Arc::new(Guarded::<Loom, L>::default());
         let node = L::Node::default();
-        // SAFETY: released below.
+        // SAFETY: unlocked below.
         unsafe { shared.lock.lock(&node) };
         let others = [false, true].map(|is_patient| {
             let thread = Thread { slot: Some(1 + u32::from(is_patient)), is_patient, ..Thread::default() };
@@ -59,7 +59,7 @@ fn one_sleeps<L: RawLock>() -> Model {
             Loom::spawn(thread, move || shared.section())
         });
         shared.count.add_one();
-        // SAFETY: taken above.
+        // SAFETY: locked above.
         unsafe { shared.lock.unlock(&node) };
         others.into_iter().for_each(|other| other.join().unwrap());
         assert_eq!(shared.count.get(), 3);
@@ -68,10 +68,10 @@ fn one_sleeps<L: RawLock>() -> Model {
 
 #[test]
 fn counter_mutex_mark_swapped_away() {
-    /// The 0 of a failed fast path stays, also where it has replaced -1.
+    /// The 0 of a failed fast path stays, even if it has replaced -1.
     #[derive(Default)]
     struct Forgets(Mutex<Patient>);
-    // SAFETY: none: the bug may break it; so below.
+    // SAFETY: none: the bug may break it; also below.
     unsafe impl RawLock for Forgets {
         type Node = ();
         unsafe fn lock(&self, node: &()) {
@@ -79,12 +79,12 @@ fn counter_mutex_mark_swapped_away() {
             if word_of(&self.0).swap(HELD, Acquire) == FREE {
                 return;
             }
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             let locked = unsafe { self.0.lock_slow(&Limit::NONE) };
             assert!(locked.is_ok(), "no limit: {node:?}");
         }
         unsafe fn unlock(&self, node: &()) {
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             unsafe { self.0.unlock(node) };
         }
     }
@@ -94,14 +94,14 @@ fn counter_mutex_mark_swapped_away() {
 
 #[test]
 fn counter_mutex_freed_and_held_by_nobody() {
-    /// Who gives up says that nobody waits.
+    /// A thread that gives up says that no thread waits.
     #[derive(Default)]
     struct Tidies(Mutex<Nobody>);
     // SAFETY: none, as above.
     unsafe impl RawLock for Tidies {
         type Node = ();
         unsafe fn lock(&self, node: &()) {
-            // SAFETY: the caller's; so below.
+            // SAFETY: the condition of the caller; also below.
             unsafe { self.0.lock(node) };
         }
         unsafe fn unlock(&self, node: &()) {

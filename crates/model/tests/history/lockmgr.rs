@@ -13,7 +13,7 @@ use crate::{NO_END, Place, SECTIONS, caught, caught_without};
 
 const NAME: &str = "freebsd-lockmgr";
 
-/// It is shared at first.
+/// The lock is shared at first.
 fn shared<T: Tuning>(deeds: &'static [Deed], preemptions: usize) -> Model {
     held_at_first::<Loom, T>(NAME, Operation::Shared, deeds, Some(preemptions))
 }

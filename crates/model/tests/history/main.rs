@@ -1,9 +1,9 @@
-//! Bugs that the locks have had, or that their descriptions warn of. Each is put in again, by a
-//! type that only its test has, or by dropping half of an ordering; a model catches it, and the
-//! source as it is passes the same model.
+//! Bugs that the locks have had, or that their descriptions warn of. Each test reproduces one, by a
+//! type that only this test has, or by dropping half of an ordering. A model catches the bug, and
+//! the unchanged source passes the same model.
 //!
-//! `docs/internals/history.md` has a row for each: the tests fail if a row is missing, or says anything but
-//! what they see.
+//! `docs/internals/history.md` has a row for each bug. The tests fail if a row is missing, or
+//! differs from what they see.
 
 #![cfg(target_pointer_width = "64")]
 
@@ -33,13 +33,13 @@ use nearlock_model::mutate::{Half, Site, failure_of, record};
 use nearlock_model::shuttle::Shuttle;
 use shuttle::scheduler::RandomScheduler;
 
-/// How a model reports an execution without end: a deadlock, or a waiter that nobody grants.
+/// How a model reports an execution without end: a deadlock, or a waiter that no thread grants.
 const NO_END: &str = "an execution without end";
 /// How it reports a link that leads nowhere.
 const NULL: &str = "an access through a null pointer";
-/// How it reports sections that overlap, or of which one does not see what the other wrote.
+/// How it reports sections that overlap, or of which one does not see the writes of the other.
 const SECTIONS: &str = "two sections that nothing orders";
-/// How it reports stores of which a machine could make either the last.
+/// How it reports two stores of which a machine could make either the last.
 const STORES: &str = "two stores to one word that nothing orders";
 
 fn document() -> String {
@@ -55,7 +55,7 @@ fn row_of(test: &str) -> String {
     row.unwrap_or_else(|| panic!("docs/internals/history.md has no row for {test}")).to_owned()
 }
 
-/// The document says of `test` that this model catches the bug in this way.
+/// Checks that the document says of `test` that this model catches the bug in this way.
 fn is_documented<E: Engine>(test: &str, model: &Model<E>, how: &str) {
     let row = row_of(test);
     for text in [model.name.as_str(), how] {
@@ -66,7 +66,7 @@ fn is_documented<E: Engine>(test: &str, model: &Model<E>, how: &str) {
     }
 }
 
-/// The source as it is passes the model of `today`; with the bug, the same model fails like this.
+/// The unchanged source passes the model `today`. With the bug, the same model fails in this way.
 fn caught(test: &str, today: &Model, bug: &Model, how: &str) {
     assert_eq!(today.name, bug.name, "the same model of another type");
     is_documented(test, bug, how);
@@ -74,7 +74,7 @@ fn caught(test: &str, today: &Model, bug: &Model, how: &str) {
     fails(test, bug, None, how);
 }
 
-/// As [`caught`], of what needs attempts that fail for no reason, which Shuttle has.
+/// As [`caught`], for bugs that need attempts that fail for no reason, which Shuttle has.
 fn caught_by_shuttle(test: &str, today: &Model<Shuttle>, bug: &Model<Shuttle>, how: &str) {
     const SCHEDULES: usize = 500;
     let random = || RandomScheduler::new_from_seed(1, SCHEDULES);
@@ -85,7 +85,7 @@ fn caught_by_shuttle(test: &str, today: &Model<Shuttle>, bug: &Model<Shuttle>, h
     assert!(failure.message.contains(how), "{test}: {}: {}", bug.name, failure.message);
 }
 
-/// The source as it is passes the model that the document names.
+/// The unchanged source passes the model that the document names.
 fn holds(test: &str, model: &Model) {
     is_documented(test, model, "Relaxed is enough");
     println!("{}", model.run(Depth::default()));
@@ -105,8 +105,8 @@ struct Place {
     operation: &'static str,
 }
 
-/// The source as it is passes the model; without this half of the ordering at this place it fails
-/// like this.
+/// The unchanged source passes the model. Without this half of the ordering at this place, the
+/// model fails in this way.
 fn caught_without(test: &str, half: Half, place: Place, model: &Model, how: &str) {
     is_documented(test, model, how);
     assert!(
@@ -133,7 +133,7 @@ fn source(file: &str) -> String {
     read("core/src").or_else(|| read("collection/src")).unwrap_or_else(|| panic!("there is no {file}"))
 }
 
-/// The name of the function that this line is in.
+/// The name of the function that contains this line.
 fn function_at(file: &str, line: u32) -> String {
     let source = source(file);
     let before: Vec<_> = source.lines().take(line as usize).collect();
@@ -175,7 +175,7 @@ fn every_row_of_the_document_has_its_test() {
     assert_eq!(rows.into_iter().collect::<BTreeSet<_>>(), tests);
 }
 
-/// Of a bug that no model here catches.
+/// The tests of bugs that no model here catches.
 #[test]
 fn what_the_document_says_is_shown_elsewhere_is_there() {
     let files = ["freebsd/mtx/tests.rs", "freebsd/rwsx/tests/single.rs", "../../os/tests/lifetime.rs"];
@@ -191,7 +191,7 @@ fn what_the_document_says_is_shown_elsewhere_is_there() {
     assert_eq!(tests.len(), 3);
 }
 
-/// Of faults of this repository that no model shows.
+/// The tests of this repository's own faults that no model shows.
 #[test]
 fn every_fault_of_our_own_has_its_test() {
     let document = document();

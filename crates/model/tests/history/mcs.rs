@@ -20,12 +20,12 @@ fn two_threads<P: Platform>() -> Model {
     counting::<Loom, McsLock<P>>("mcs", 2, 1, None)
 }
 
-/// Two waiters behind a holder. Their sections are empty, so that what is seen is the queue.
+/// Two waiters behind a holder. Their sections are empty, so that only the queue is seen.
 fn two_waiters() -> Model {
     Model::new("mcs: two waiters with empty sections", 3, Some(2), || {
         let lock = Arc::new(McsLock::<Loom>::default());
         let node = Node::default();
-        // SAFETY: the node is ours until the release; so below.
+        // SAFETY: the node is ours until the unlock; also below.
         unsafe { lock.lock(&node) };
         let waiters = [1, 2].map(|slot| {
             let lock = lock.clone();
@@ -38,7 +38,7 @@ fn two_waiters() -> Model {
                 }
             })
         });
-        // SAFETY: taken above.
+        // SAFETY: locked above.
         unsafe { lock.unlock(&node) };
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     })
@@ -70,11 +70,11 @@ fn mcs_write_barrier_after_the_wait() {
     caught("mcs_write_barrier_after_the_wait", &two_threads::<Loom>(), &bug, SECTIONS);
 }
 
-/// Two threads that are the head of a queue of spinners, once each.
+/// Two threads, each of which is the head of a queue of spinners once.
 fn two_heads<P: Platform>() -> Model {
     Model::new("mcs-spinlock: 2 threads", 2, None, || {
         let shared = Arc::new((SpinnerQueue::<P>::default(), <Loom as Engine>::Counter::default()));
-        // SAFETY: a section does not unwind, but where the execution fails.
+        // SAFETY: a section does not unwind, except where the execution fails.
         let turn =
             |shared: &(SpinnerQueue<P>, _)| unsafe { shared.0.as_head(|| Counter::add_one(&shared.1)) };
         let of_other = shared.clone();
@@ -97,7 +97,8 @@ fn mcs_spinlock_write_barrier_after_the_wait() {
     caught("mcs_spinlock_write_barrier_after_the_wait", &two_heads::<Loom>(), &bug, SECTIONS);
 }
 
-/// Whose ordering of `granted`, the only 32-bit word of MCS, is a write barrier after the access.
+/// Selects the ordering of `granted`, the only 32-bit word of MCS, that is a write barrier after
+/// the access.
 trait Which: Send + Sync + 'static {
     const ORDER: Ordering;
 }
@@ -110,18 +111,18 @@ impl Which for Wait {
     const ORDER: Ordering = Acquire;
 }
 
-/// The platform of 32-bit words with such barriers.
+/// The platform whose 32-bit words have such barriers.
 struct Displaced<W>(PhantomData<W>);
 
 struct Word<W>(LoomU32, PhantomData<W>);
 
-/// `access` with this ordering, or with none and the barrier behind it.
+/// Runs `access` with this ordering, or with none and the barrier after it.
 fn displaced<W: Which, R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
     if order != W::ORDER {
         return access(order);
     }
     let r = access(Relaxed);
-    // Ordering: Release, and too late: it orders only what comes next.
+    // Ordering: Release, and too late: it orders only what comes after it.
     Loom::fence(Release);
     r
 }

@@ -12,19 +12,19 @@ use nearlock_model::shuttle::Shuttle;
 
 use crate::caught_by_shuttle;
 
-/// Where the word has its owner.
+/// The position of the owner in the word.
 const OWNER_SHIFT: u32 = 3;
 
 #[test]
 fn mtx_weak_exchange_taken_for_a_strong_one() {
-    /// To an attempt whose exchange fails somebody has the mutex.
+    /// An attempt whose exchange fails assumes that a thread has the mutex.
     #[derive(Default)]
     struct Trusts(Mtx<Shuttle>);
-    // SAFETY: the mutex inside; so below.
+    // SAFETY: forwards to the mutex inside; also below.
     unsafe impl RawLock for Trusts {
         type Node = ();
         unsafe fn lock(&self, node: &()) {
-            // SAFETY: the caller's; so below.
+            // SAFETY: the condition of the caller; also below.
             unsafe { self.0.lock(node) };
         }
         unsafe fn unlock(&self, node: &()) {
@@ -32,7 +32,7 @@ fn mtx_weak_exchange_taken_for_a_strong_one() {
             unsafe { self.0.unlock(node) };
         }
     }
-    // SAFETY: as above: what it acquires it acquires as the mutex does.
+    // SAFETY: as above. An attempt locks the mutex as the mutex itself does.
     unsafe impl RawTryLock for Trusts {
         unsafe fn try_lock(&self, _node: &()) -> bool {
             let me = Shuttle::thread_id().get() << OWNER_SHIFT;

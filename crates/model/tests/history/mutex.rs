@@ -30,15 +30,16 @@ type Mutex<K> = LinuxMutex<Words<K>, NoSpinning>;
 const NAME: &str = "linux-mutex-no-spin";
 const OWNER_SHIFT: u32 = 3;
 
-/// The owner in a word of the mutex. Other words of these models are smaller than any that has one.
+/// The owner in a word of the mutex. Other words of these models are smaller than any word with an
+/// owner.
 fn owner(word: u32) -> u32 {
     word >> OWNER_SHIFT
 }
 
 #[test]
 fn mutex_locked_again_by_its_holder() {
-    /// There is no PICKUP: a mutex that has been handed over to a thread looks like one that it
-    /// holds.
+    /// There is no PICKUP: a thread to which the mutex has been handed over looks like a thread
+    /// that holds it.
     struct NoPickup;
     fn without(word: u32) -> u32 {
         if owner(word) == 0 { word } else { word & !PICKUP }
@@ -61,7 +62,7 @@ fn mutex_locked_again_by_its_holder() {
     fn again<K: Kind>() -> Model {
         Model::new(format!("{NAME}: locked again"), 1, None, || {
             let mutex = Mutex::<K>::default();
-            // SAFETY: unlocked below, and not locked by others.
+            // SAFETY: unlocked below, and not locked by other threads.
             let result = unsafe {
                 mutex.lock(&());
                 mutex.lock_within(&(), &Limit::until(1))
@@ -78,7 +79,7 @@ fn mutex_locked_again_by_its_holder() {
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "a debug assertion catches it")]
 fn mutex_handoff_asked_of_a_free_mutex() {
-    /// HANDOFF is set by itself, whatever the word is by then.
+    /// HANDOFF is set without a comparison, whatever the word is at that moment.
     struct SetsBit;
     impl Kind for SetsBit {
         fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
@@ -97,7 +98,7 @@ fn mutex_handoff_asked_of_a_free_mutex() {
 
 #[test]
 fn mutex_mark_of_waiters_lost() {
-    /// Who takes a free mutex takes the mark of the waiters off.
+    /// A thread that locks a free mutex clears the mark of the waiters.
     struct Forgets;
     impl Kind for Forgets {
         fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
@@ -106,7 +107,7 @@ fn mutex_mark_of_waiters_lost() {
         }
     }
     nearlock_core::tuning! {
-        /// A hand-over would make good for it.
+        /// A hand-over would hide the bug.
         struct SleepsOnly: MutexTuning {
             spinning: Spinning = Spinning::Never;
             hand_over: bool = false;
@@ -120,7 +121,7 @@ fn mutex_mark_of_waiters_lost() {
 
 #[test]
 fn umtx_signal_before_the_sleep() {
-    /// Who has said that it will sleep does, whatever the word is by then.
+    /// A thread that has announced its sleep sleeps, whatever the word is at that moment.
     struct Sleeps;
     impl Kind for Sleeps {
         fn park(word: &LoomU32, _expected: u32) {
@@ -144,7 +145,7 @@ fn mutex_handed_over_to_nobody_without_release() {
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "a debug assertion catches it")]
 fn mutex_flags_of_an_empty_queue() {
-    /// The last to leave the queue takes WAITERS along, and leaves the other flags.
+    /// The last thread to leave the queue clears WAITERS, and leaves the other flags.
     struct LeavesFlags;
     impl Kind for LeavesFlags {
         fn and(word: &LoomU32, v: u32, order: Ordering) -> u32 {
@@ -170,7 +171,7 @@ fn mutex_flags_of_an_empty_queue() {
             unsafe {
                 mutex.unlock(&());
                 mutex.lock(&());
-                // Time for the other one to ask for it, and to give up.
+                // Gives the other thread time to ask for the mutex, and to give up.
                 (0..2).for_each(|_| Loom::cpu_relax(0));
                 mutex.unlock(&());
             }
@@ -184,7 +185,7 @@ fn mutex_flags_of_an_empty_queue() {
 
 const OSQ: &str = "linux/osq.rs";
 
-/// The model of the spin queue that is called so.
+/// The model of the spin queue with this name.
 fn osq_model(situation: &str) -> Model {
     let called = |model: &Model| model.name == format!("osq: {situation}");
     osq::models().into_iter().find(called).expect("a model of the spin queue")
@@ -206,7 +207,7 @@ fn osq_link_before_previous() {
 
 #[test]
 fn osq_successor_read_and_not_taken_out() {
-    /// Who takes the next out of its link only reads it.
+    /// A thread that removes the next node from its link only reads the link.
     struct Reads;
     impl Kind for Reads {
         fn swap(word: &LoomU32, v: u32, order: Ordering) -> u32 {
@@ -220,7 +221,7 @@ fn osq_successor_read_and_not_taken_out() {
 
 #[test]
 fn osq_store_that_an_emulated_swap_overwrites() {
-    /// The processor has no swap and no exchange: they are a load and a store under a lock that
+    /// The processor has neither swap nor exchange. Both are a load and a store under a lock that
     /// plain stores do not take.
     struct Emulated;
     fn locked<R>(f: impl FnOnce() -> R) -> R {
@@ -232,11 +233,11 @@ fn osq_store_that_an_emulated_swap_overwrites() {
         lock.swap(0, AcqRel);
         r
     }
-    /// The newest value: the lock has it seen.
+    /// The newest value, which the lock makes visible.
     fn load(word: &LoomU32) -> u32 {
         word.fetch_or(0, AcqRel)
     }
-    /// That is none to the models, which want theirs to be ordered.
+    /// To the models this is no plain store, because they require plain stores to be ordered.
     fn store(word: &LoomU32, v: u32) {
         word.swap(v, AcqRel);
     }
@@ -264,12 +265,12 @@ fn osq_store_that_an_emulated_swap_overwrites() {
 }
 
 thread_local! {
-    /// Under which exchanges are emulated.
+    /// The lock under which exchanges are emulated.
     static EMULATION: RefCell<Option<Arc<LoomU32>>> = const { RefCell::new(None) };
 }
 
-/// The first of a queue ends its turn. Behind it come some that leave: in the queue from the start
-/// are those of whom this says so.
+/// The first thread of a queue ends its turn. Behind it are threads that leave. `are_there` says of
+/// each whether it is in the queue from the start.
 fn leaving<K: Kind>((name, are_there): (&str, &'static [bool])) -> Model {
     let slots = are_there.len() as u32 + 1;
     Model::new(name, slots, Some(4 - are_there.len()), move || {
@@ -279,7 +280,8 @@ fn leaving<K: Kind>((name, are_there): (&str, &'static [bool])) -> Model {
             let id = NodeId { slot, level: 0 };
             LentNode { id, node: Words::<K>::node(id) }
         };
-        // SAFETY: each slot is one thread's, which enters once, and leaves or releases; so below.
+        // SAFETY: each slot belongs to one thread, which enters once, and then leaves or ends its
+        // turn; also below.
         let enter =
             move |queue: &Osq<Words<K>>, slot| unsafe { queue.enter(&place(slot), Loom::thread_id()) };
         assert!(enter(&queue, 0));

@@ -1,5 +1,5 @@
-//! In which order a queue is served: the hooks of its policy, called one after the other on one
-//! thread.
+//! The order in which a queue is served. The hooks of the queue's policy are called one after the
+//! other on one thread.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,16 +12,16 @@ use nearlock_model::staged::{Queue, Stage, build};
 use crate::policy::{NodeOf, node_in};
 
 nearlock_core::tuning! {
-    /// A head that gives up sorting after a few turns, since nobody else is there to release the lock.
+    /// A head that gives up sorting after a few turns, since no other thread is there to unlock the
+    /// lock.
     struct Brief: QSpinTuning {
         stealing: Stealing = Stealing::Once;
         head_turns: u32 = 4;
     }
 }
 
-/// A model of `queue`, which nobody joins: its waiters, by their slots, become head in the order
-/// `expected`. The clock stands at `begin_ns` for the first of them and at `later_ns` for the
-/// others.
+/// A model of `queue`, which no thread joins. Its waiters, by their slots, become head in the order
+/// `expected`. The clock is `begin_ns` for the first of them and `later_ns` for the others.
 pub fn served<Q: Stage<Loom>>(
     name: &str,
     queue: Queue,
@@ -47,7 +47,7 @@ where
     })
 }
 
-/// What the head in this slot does.
+/// The work of the head in this slot.
 fn pass_on<Q: Stage<Loom>>(word: &LoomU32, slot: u32)
 where
     Loom: LocalNodes<NodeOf<Q>>,

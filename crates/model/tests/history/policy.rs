@@ -1,4 +1,4 @@
-//! Queue policies with a bug: those of core, but for one hook.
+//! Queue policies with a bug: the policies of core, except for one hook.
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,13 +11,13 @@ use nearlock_model::staged::Stage;
 /// The node of a policy.
 pub type NodeOf<Q> = Node<Loom, <Q as QueuePolicy<Loom>>::Part>;
 
-/// A hook that differs; the others are those of `Base`. The conditions are those of
+/// A policy with one hook that differs; the others are those of `Base`. The conditions are those of
 /// [`QueuePolicy`].
 pub trait Bug: Sized + Send + Sync + 'static {
     type Base: Stage<Loom>;
 
     unsafe fn became_head<L: QSpinTuning>(word: &LoomU32, node: &NodeOf<Self::Base>) {
-        // SAFETY: the caller's; so below.
+        // SAFETY: the condition of the caller; also below.
         unsafe { Self::Base::became_head::<L>(word, node) }
     }
     unsafe fn try_clear_tail<L: QSpinTuning>(
@@ -45,7 +45,7 @@ unsafe impl<B: Bug> QueuePolicy<Loom> for With<B> {
         B::Base::prepare(node, tail);
     }
     unsafe fn became_head<L: QSpinTuning>(word: &LoomU32, node: &NodeOf<B::Base>) {
-        // SAFETY: the caller's; so below.
+        // SAFETY: the condition of the caller; also below.
         unsafe { B::became_head::<L>(word, node) }
     }
     unsafe fn try_clear_tail<L: QSpinTuning>(
@@ -85,7 +85,7 @@ where
     unsafe { &*Loom::node(id) }
 }
 
-/// The last of the secondary queue of the head `node`, if it has one.
+/// The last node of the secondary queue of the head `node`, if it has one.
 pub fn end_of_secondary<'a, Q: QueuePolicy<Loom>>(node: &NodeOf<Q>) -> Option<&'a NodeOf<Q>>
 where
     Loom: LocalNodes<NodeOf<Q>>,
@@ -93,7 +93,7 @@ where
     Tail::decode(node.granted.load(Relaxed)).map(|id| node_called::<Q>(id))
 }
 
-/// As links name it.
+/// A pointer to the node, as links have it.
 pub fn pointer<N>(node: &N) -> *mut N {
     std::ptr::from_ref(node).cast_mut()
 }

@@ -1,4 +1,5 @@
-//! The pre-reads of FreeBSD's locks order nothing. That they need not, and what would have to.
+//! The pre-reads of FreeBSD's locks order nothing. The tests show that they need not, and what
+//! would have to.
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -23,8 +24,8 @@ use nearlock_model::readers::written_at_first;
 
 use crate::{Place, SECTIONS, STORES, caught, caught_without, holds};
 
-/// Each model as both forms of the patch have it, once as it is and once with waiters that do not
-/// spin, so that they get to the chain. What must be reached then is `sleep`.
+/// Each model for both forms of the patch: once unchanged, and once with waiters that do not spin,
+/// so that they reach the chain. The events `sleep` must then be reached.
 fn in_both_forms_of(
     lock: &str,
     test: &str,
@@ -42,7 +43,7 @@ fn in_both_forms_of(
     }
 }
 
-/// Does it with either form of the patch: its half, whose waiters alone look, and all of it.
+/// Runs a test with either form of the patch: its half, in which only waiters look, and all of it.
 macro_rules! in_both_forms {
     ($of:ident) => {
         $of::<PreReadHardPath>();
@@ -50,7 +51,7 @@ macro_rules! in_both_forms {
     };
 }
 
-/// One waiter, with any number of preemptions, and two, with so many: what some seconds allow.
+/// One waiter with any number of preemptions, and two with this many. This takes some seconds.
 fn held<L: RawLock>(name: &str, preemptions: usize) -> [Model; 2] {
     [held_at_first::<Loom, L>(name, 2, None), held_at_first::<Loom, L>(name, 3, Some(preemptions))]
 }
@@ -77,7 +78,7 @@ fn pre_reads_need_no_ordering_in_spin_mtx() {
     in_both_forms!(of);
 }
 
-/// As [`held`]: one more writer, and two. (Readers have looked first at all times.)
+/// As [`held`], with one more writer, and with two. (Readers have always looked first.)
 fn written<L: RawRwLock>(name: &str) -> [Model; 2] {
     const WRITERS: &[&[Act]] = &[&[Write], &[Write]];
     [
@@ -123,12 +124,12 @@ fn pre_read_and_an_exchange_without_acquire() {
     caught_without(test, Half::Acquire, place, &model, SECTIONS);
 }
 
-/// How a lock of one word is taken: 0 is free, 1 is held.
+/// How a lock of one word is locked: 0 is free, 1 is held.
 trait Attempt: Send + Sync + 'static {
     fn attempt(word: &LoomU32) -> bool;
 }
 
-/// As the patch has it.
+/// The attempt of the patch.
 struct LooksAndExchanges;
 
 impl Attempt for LooksAndExchanges {
@@ -138,18 +139,18 @@ impl Attempt for LooksAndExchanges {
     }
 }
 
-/// Its look has the ordering, and its exchange has none.
+/// The look has the ordering, and the exchange has none.
 struct LooksWithOrdering;
 
 impl Attempt for LooksWithOrdering {
     fn attempt(word: &LoomU32) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock`: of the section before the look, and not of
-        // those since.
+        // Ordering: Acquire, pairs with the Release in `unlock`. It covers the section before the
+        // look, but not later ones.
         word.load(Acquire) == 0 && word.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
     }
 }
 
-/// It looks in the place of the exchange.
+/// A look instead of the exchange.
 struct LooksAndStores;
 
 impl Attempt for LooksAndStores {
@@ -171,7 +172,7 @@ impl<A> Default for OneWord<A> {
     }
 }
 
-// SAFETY: of `LooksAndExchanges`, whose exchange from 0 alone acquires; of the others none.
+// SAFETY: for `LooksAndExchanges`, only an exchange from 0 locks. For the others: none.
 unsafe impl<A: Attempt> RawLock for OneWord<A> {
     type Node = ();
     unsafe fn lock(&self, _node: &()) {

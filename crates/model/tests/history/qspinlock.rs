@@ -69,7 +69,7 @@ fn qspinlock_set_pending_without_acquire() {
     caught_without(test, Half::Acquire, place, &held::<Standard>(), SECTIONS);
 }
 
-/// The source says Relaxed here, and the models of both ways to write the word hold.
+/// The source says Relaxed here, and the models of both ways of writing the word hold.
 fn relaxed(test: &str, file: &str, lines: [&str; 2], models: [Model; 2]) {
     for line in lines {
         assert!(source(file).contains(line), "{test}: the source does not say {line}");
@@ -113,9 +113,9 @@ fn qspinlock_link_that_never_comes() {
             val: u32,
             node: &Node<Loom, ()>,
         ) -> Result<(), u32> {
-            // SAFETY: the caller's.
+            // SAFETY: the condition of the caller.
             let cleared = unsafe { Fifo::try_clear_tail::<L>(word, val, node) };
-            // As if whatever has changed the word were a successor.
+            // As if a successor had changed the word, whatever changed it.
             cleared.map_err(|seen| seen & !TAIL_MASK)
         }
     }
@@ -128,8 +128,7 @@ fn qspinlock_link_that_never_comes() {
 
 #[test]
 fn qspinlock_steal_blind_head() {
-    /// As [`newcomers`] with [`StealOnce`], but that the head takes the lock as [`Standard`] has
-    /// it.
+    /// As [`newcomers`] with [`StealOnce`], except that the head locks as with [`Standard`].
     fn blind_head(name: &str) -> Model {
         let queue = Queue { newcomers: &[1, 2], ..Queue::default() };
         let situation = format!("{name}: two newcomers behind a head");
@@ -173,25 +172,25 @@ fn qspinlock_steal_head_without_acquire() {
     caught_without("qspinlock_steal_head_without_acquire", Half::Acquire, place, &model, SECTIONS);
 }
 
-/// The lock is held, and a waiter queues, while this thread takes it in this way.
+/// The lock is held, and a waiter queues up, while another thread locks in this way.
 fn beside_a_queue(name: &str, thread: Thread, lock: fn(&Lock<Standard>)) -> Model {
     Model::new(name, 3, Some(3), move || {
         let shared = Arc::new(Guarded::<Loom, Lock<Standard>>::default());
-        // SAFETY: released below.
+        // SAFETY: unlocked below.
         unsafe { shared.lock.lock(&()) };
         let section = |lock: fn(&Lock<Standard>)| {
             let shared = shared.clone();
             move || {
                 lock(&shared.lock);
                 shared.count.add_one();
-                // SAFETY: just taken.
+                // SAFETY: just locked.
                 unsafe { shared.lock.unlock(&()) };
             }
         };
         let queued = Loom::spawn(Thread { slot: Some(1), ..Thread::default() }, section(queue));
         let other = Loom::spawn(thread, section(lock));
         shared.count.add_one();
-        // SAFETY: taken above.
+        // SAFETY: locked above.
         unsafe { shared.lock.unlock(&()) };
         queued.join().unwrap();
         other.join().unwrap();
@@ -199,7 +198,7 @@ fn beside_a_queue(name: &str, thread: Thread, lock: fn(&Lock<Standard>)) -> Mode
     })
 }
 
-/// As a thread that has found others waiting.
+/// Locks as a thread that has found others waiting.
 fn queue(lock: &Lock<Standard>) {
     Loom::with_node(|lent: Option<LentNode<Node<Loom, ()>>>| {
         // SAFETY: just lent.
@@ -207,28 +206,28 @@ fn queue(lock: &Lock<Standard>) {
     });
 }
 
-/// As a thread that has no node.
+/// Locks as a thread that has no node.
 fn without_node(lock: &Lock<Standard>) {
     Loom::with_node(|_outer: Option<LentNode<Node<Loom, ()>>>| {
-        // SAFETY: the callers release it.
+        // SAFETY: the callers unlock it.
         unsafe { lock.lock(&()) };
     });
 }
 
-/// As a thread that has a fifth node.
+/// Locks as a thread that has a fifth node.
 fn with_fifth_node(lock: &Lock<Standard>) {
     let id = NodeId { slot: 2, level: NodeId::NESTING };
-    // SAFETY: lent to nobody else, for as long as it waits.
+    // SAFETY: lent to no other thread, as long as the thread waits.
     unsafe { lock.lock_queued(&LentNode { id, node: &Node::default() }) };
 }
 
-/// As a thread without a node that takes no notice of the queue.
+/// Locks as a thread without a node that ignores the queue.
 fn over_the_tail(lock: &Lock<Standard>) {
     let word = word_of(lock);
     loop {
         let val = Loom::wait_until(word, Relaxed, |v| v & !TAIL_MASK == 0);
-        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where it is only tried
-        // again.
+        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure: the value is
+        // only tried again.
         if word.compare_exchange(val, val | LOCKED, Acquire, Relaxed).is_ok() {
             return;
         }
@@ -242,7 +241,7 @@ fn qspinlock_fifth_nesting_level() {
         let thread = Thread { slot: Some(2), ..Thread::default() };
         beside_a_queue("qspinlock: nested too deep", thread, lock)
     }
-    // What the bits of such a name would say: the first node of another thread.
+    // The bits of such a name would name the first node of another thread.
     let bits = Tail::encode(NodeId { slot: 1, level: 0 }).bits() | NodeId::NESTING << 16;
     assert_eq!(Tail::decode(bits), Some(NodeId { slot: 2, level: 0 }));
     let how = "id.level < NodeId::NESTING";

@@ -31,11 +31,11 @@ fn comes_again<T: Tuning>() -> Model {
             let shared = shared.clone();
             Loom::spawn(spinning, move || shared.section())
         };
-        // SAFETY: to look.
+        // SAFETY: the word is only read.
         let word = unsafe { shared.lock.word() };
         Loom::wait_until(word, Relaxed, |word| word & (SPINNER | WRITE_WAITERS) != 0);
         let spins = word.load_hint() & SPINNER != 0;
-        // SAFETY: taken above.
+        // SAFETY: locked above.
         unsafe { shared.lock.unlock_shared(&()) };
         let is_behind = shared.shared_section() == 1;
         assert!(is_behind || !spins, "a reader comes in ahead of the writer that spins");
@@ -47,7 +47,7 @@ fn comes_again<T: Tuning>() -> Model {
 #[test]
 fn rw_spinning_writer_is_forgotten() {
     nearlock_core::tuning! {
-        /// The last reader takes the mark of the writer off.
+        /// The last reader clears the writer's mark.
         struct Forgets: Tuning {
             spinner_bit: SpinnerBit = SpinnerBit::Cleared;
         }
@@ -56,16 +56,16 @@ fn rw_spinning_writer_is_forgotten() {
     caught("rw_spinning_writer_is_forgotten", &comes_again::<Standard>(), &comes_again::<Forgets>(), how);
 }
 
-/// One reader in the word.
+/// The unit of one reader in the word.
 const READER: u64 = 1 << 5;
 const WAITERS: u64 = READ_WAITERS | WRITE_WAITERS;
 
-/// How a reader leaves that has seen nobody wait; false: it has not.
+/// How a reader that has seen no waiter unlocks. Returns false if it has not unlocked.
 trait Leave: Send + Sync + 'static {
     fn leave(word: &LoomU64, seen: u64) -> bool;
 }
 
-/// The lock, whose readers leave so.
+/// The lock with readers that unlock in this way.
 struct Leaving<V>(Rw<Loom>, PhantomData<V>);
 
 impl<V> Default for Leaving<V> {
@@ -74,11 +74,11 @@ impl<V> Default for Leaving<V> {
     }
 }
 
-// SAFETY: none: the bug may break it; so below.
+// SAFETY: none: the bug may break it; also below.
 unsafe impl<V: Leave> RawLock for Leaving<V> {
     type Node = ();
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: the caller's; so below.
+        // SAFETY: the condition of the caller; also below.
         unsafe { self.0.lock(node) };
     }
     unsafe fn unlock(&self, node: &()) {
@@ -121,7 +121,7 @@ unsafe impl<V: Leave> RawRwLock for Leaving<V> {
     }
 }
 
-/// One exchange, after which the lock goes on.
+/// One compare-exchange, and then the unlock of the lock itself.
 struct Tries;
 
 impl Leave for Tries {
@@ -137,13 +137,13 @@ fn two_readers<V: Leave>() -> Model {
 
 #[test]
 fn rw_count_from_before() {
-    /// A leave that has failed tries again with what it has found, and leaves what it has computed
-    /// before.
+    /// An unlock whose exchange has failed tries again with the value that it has found. But it
+    /// still stores the result that it computed before.
     struct Stale;
     impl Leave for Stale {
         fn leave(word: &LoomU64, seen: u64) -> bool {
             let left = seen - READER;
-            // Ordering: Release, as that of the lock; so below.
+            // Ordering: Release, as that of the lock; also below.
             match word.compare_exchange(seen, left, Release, Relaxed) {
                 Err(found) if found & WAITERS == 0 => {
                     word.compare_exchange(found, left, Release, Relaxed).is_ok()
@@ -157,11 +157,12 @@ fn rw_count_from_before() {
 
 #[test]
 fn rw_failed_exchange_taken_for_a_waiter() {
-    /// To a leave that has failed somebody waits, and nobody else reads.
+    /// An unlock whose exchange has failed assumes that a thread waits, and that no other thread
+    /// reads.
     struct Concludes;
     impl Leave for Concludes {
         fn leave(word: &LoomU64, seen: u64) -> bool {
-            // Ordering: Release, as that of the lock; so below.
+            // Ordering: Release, as that of the lock; also below.
             match word.compare_exchange(seen, seen - READER, Release, Relaxed) {
                 Err(found) if found & WAITERS == 0 => {
                     word.swap(0, Release);

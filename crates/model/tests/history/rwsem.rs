@@ -32,12 +32,12 @@ const BOTH: &[&[Act]] = &[&[Write], &[Read]];
 
 #[test]
 fn rwsem_xadd_wake_up_left_to_nobody() {
-    /// A flag says that a wake-up is pending, and a release that sees it returns: what it leaves is
-    /// lost.
+    /// A flag says that a wake-up is pending, and an unlock that sees it returns. The wake-up that
+    /// the unlock leaves to the waker is lost.
     struct Flag;
     impl Kind for Flag {
         fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
-            // The waker's last step, by which it would see that another release has come.
+            // The waker's last step, by which it would see that another unlock has come.
             if (old, new, ok) == (1, 0, Relaxed) {
                 word.store(0, Release);
                 return Ok(1);
@@ -62,7 +62,7 @@ fn rwsem_xadd_waker_that_stores() {
 
 #[test]
 fn rwsem_xadd_compared_as_unsigned() {
-    /// To a reader no count is below 0.
+    /// A reader takes no count to be below 0.
     struct Unsigned;
     impl Kind for Unsigned {
         fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
@@ -78,7 +78,8 @@ fn rwsem_xadd_compared_as_unsigned() {
 
 #[test]
 fn rwsem_xadd_attempt_in_the_way() {
-    /// To a reader that takes its attempt back somebody else is always active: it wakes nobody.
+    /// A reader that takes its attempt back assumes that another thread is active, and wakes no
+    /// thread up.
     struct WakesNobody;
     impl Kind for WakesNobody {
         fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
@@ -92,7 +93,7 @@ fn rwsem_xadd_attempt_in_the_way() {
     caught("rwsem_xadd_attempt_in_the_way", &model::<Same>(), &model::<WakesNobody>(), NO_END);
 }
 
-/// One reader in the count of the semaphore of today, and that somebody writes.
+/// The unit of one reader in the count of the current semaphore, and the bit of a writer.
 const READER: u64 = 1 << 8;
 const WRITER: u64 = 1;
 const WAITERS: u64 = 1 << 1;
@@ -100,7 +101,7 @@ const HANDOFF: u64 = 1 << 2;
 
 #[test]
 fn rwsem_attempt_in_the_way() {
-    /// To a reader that takes its attempt back somebody writes: it wakes nobody.
+    /// A reader that takes its attempt back assumes that a thread writes, and wakes no thread up.
     struct WakesNobody;
     impl Kind for WakesNobody {
         fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
@@ -122,7 +123,7 @@ fn rwsem_reader_that_queues_without_acquire() {
 }
 
 nearlock_core::tuning! {
-    /// A semaphore whose writers insist at their first failed attempt.
+    /// A semaphore whose writers ask for a hand-over at their first failed attempt.
     struct Insists: RwsemTuning {
         writer_spin: bool = false;
         handoff_spin: bool = false;
@@ -130,12 +131,13 @@ nearlock_core::tuning! {
     }
 }
 
-/// It is read when a writer comes that insists, and then gives up; and `readers` more.
+/// The semaphore is read when a writer comes that asks for a hand-over, and then gives up. In
+/// addition there are `readers` more.
 fn insisting<K: Kind>(readers: u32, until_ns: u64) -> Model {
     let title = format!("rwsem, insisting: a writer gives up, {readers} more readers");
     Model::new(title, 2 + readers, Some(2), move || {
         let lock = Arc::new(Rwsem::<Words<K>, Insists>::default());
-        // SAFETY: released below; so in the other threads.
+        // SAFETY: unlocked below; so in the other threads.
         unsafe { lock.lock_shared(&()) };
         let writer = {
             let lock = lock.clone();
@@ -160,18 +162,18 @@ fn insisting<K: Kind>(readers: u32, until_ns: u64) -> Model {
             })
         });
         let readers: Vec<_> = readers.collect();
-        // SAFETY: taken above.
+        // SAFETY: locked above.
         unsafe { lock.unlock_shared(&()) };
         writer.join().unwrap();
         readers.into_iter().for_each(|reader| reader.join().unwrap());
-        // SAFETY: nobody else is there.
+        // SAFETY: no other thread is there.
         assert!(unsafe { lock.try_lock(&()) }, "the lock is free at last");
     })
 }
 
 #[test]
 fn rwsem_handoff_to_who_has_given_up() {
-    /// The last waiter that gives up takes only its own mark off.
+    /// The last waiter that gives up clears only its own mark.
     struct Leaves;
     impl Kind for Leaves {
         fn and_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
@@ -184,7 +186,7 @@ fn rwsem_handoff_to_who_has_given_up() {
 
 #[test]
 fn rwsem_first_that_gives_up_wakes_nobody() {
-    /// To the thread that gives up somebody writes: it lets nobody in.
+    /// A thread that gives up assumes that a thread writes, and lets no thread in.
     struct WakesNobody;
     impl Kind for WakesNobody {
         fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
@@ -194,16 +196,17 @@ fn rwsem_first_that_gives_up_wakes_nobody() {
             }
         }
     }
-    /// It is read until another has read too; a writer stands before that one for a while.
+    /// The semaphore is read until another thread has read too. A writer is ahead of that thread
+    /// for a while.
     fn model<K: Kind>() -> Model {
         let title = "rwsem, insisting: read until another reads, a writer gives up";
         Model::new(title, 3, Some(2), || {
             let lock = Arc::new(Rwsem::<Words<K>, Insists>::default());
-            // SAFETY: released below; so in the other threads.
+            // SAFETY: unlocked below; so in the other threads.
             unsafe { lock.lock_shared(&()) };
             let (writers, readers) = (lock.clone(), lock.clone());
             let writer = Loom::spawn(Thread { slot: Some(1), ..Thread::default() }, move || {
-                // SAFETY: it fails, as it is read all the time.
+                // SAFETY: it fails, because the semaphore is read all the time.
                 let result = unsafe { writers.lock_within(&(), &Limit::until(0)) };
                 assert_eq!(result, Err(GaveUp::TimedOut));
             });
@@ -216,9 +219,9 @@ fn rwsem_first_that_gives_up_wakes_nobody() {
             });
             reader.join().unwrap();
             writer.join().unwrap();
-            // SAFETY: taken above.
+            // SAFETY: locked above.
             unsafe { lock.unlock_shared(&()) };
-            // SAFETY: nobody else is there.
+            // SAFETY: no other thread is there.
             assert!(unsafe { lock.try_lock(&()) }, "the lock is free at last");
         })
     }
@@ -229,36 +232,37 @@ fn rwsem_first_that_gives_up_wakes_nobody() {
 #[test]
 fn rwsem_wake_up_left_to_a_spinner() {
     nearlock_core::tuning! {
-        /// Those who insist, and spin before.
+        /// Writers that ask for a hand-over at once, and spin before.
         struct SpinsAndInsists: RwsemTuning {
             handoff_spin: bool = false;
             handoff_ns: Option<u64> = Some(0);
         }
     }
     type Lock = Rwsem<Loom, SpinsAndInsists>;
-    /// The beginning of one (`repr(C)`).
+    /// The first fields of such a lock (`repr(C)`).
     #[repr(C)]
     struct Words {
         count: LoomU64,
         owner: LoomU32,
         spinners: Osq<Loom>,
     }
-    /// A release that sees a spinner wakes nobody: the spinner will have the lock, and release it.
+    /// An unlock that sees a spinner wakes no thread up: the spinner will get the lock, and unlock
+    /// it.
     #[derive(Default)]
     struct LeavesIt(Lock);
     // SAFETY: none: the bug may break it.
     unsafe impl RawLock for LeavesIt {
         type Node = ();
         unsafe fn lock(&self, node: &()) {
-            // SAFETY: the caller's; so below.
+            // SAFETY: the condition of the caller; also below.
             unsafe { self.0.lock(node) };
         }
         unsafe fn unlock(&self, node: &()) {
-            // SAFETY: the lock begins with them.
+            // SAFETY: the lock begins with these fields.
             let words = unsafe { &*ptr::from_ref(&self.0).cast::<Words>() };
             if words.spinners.has_spinner() {
                 words.owner.store(0, Relaxed);
-                // Ordering: Release, pairs with the Acquires of whoever comes next.
+                // Ordering: Release, pairs with the Acquires of the threads that lock next.
                 words.count.fetch_sub(WRITER, Release);
             } else {
                 // SAFETY: as above.
@@ -273,7 +277,7 @@ fn rwsem_wake_up_left_to_a_spinner() {
 }
 
 thread_local! {
-    /// The count to which a reader is to be added when so many more readers have been let in.
+    /// The count to which a reader is to be added when this many more readers have been let in.
     static LATE: Cell<(*const LoomU64, u32)> = const { Cell::new((ptr::null(), 0)) };
 }
 
@@ -293,7 +297,8 @@ fn rwsem_reader_let_in_before_all_are_counted() {
             if let (GRANTED, (count, left @ 1..)) = (v, LATE.get()) {
                 LATE.set((count, left - 1));
                 if left == 1 {
-                    // SAFETY: the semaphore is there until those threads have been joined that are let in.
+                    // SAFETY: the semaphore lives until the threads that are let in have been
+                    // joined.
                     unsafe { &*count }.fetch_add(READER, Relaxed);
                 }
             }
@@ -309,7 +314,7 @@ fn rwsem_reader_let_in_before_all_are_counted() {
 
 #[test]
 fn rwsem_handoff_taken_off_twice() {
-    /// Who lets readers in takes the bit off once more.
+    /// A thread that lets readers in clears the bit once more.
     struct Twice;
     impl Kind for Twice {
         fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {

@@ -1,5 +1,5 @@
-//! Waiters of qspinlock that others overtake for ever. The scheduler is against one waiter: how
-//! often have others had the lock between one step of it and its next?
+//! Waiters of qspinlock that others overtake forever. The scheduler works against one waiter. The
+//! tests measure how often others have had the lock between one step of the waiter and its next.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -19,8 +19,8 @@ fn contest(others: u32, rounds: u32) -> Contest {
     Contest { others, rounds, schedules: 5, seed: 1 }
 }
 
-/// Under the lock with the bug the waiter is overtaken for as long as the others come; under the
-/// lock as it is, at most `bound` times, however long they come.
+/// With the bug the waiter is overtaken for as long as the others come. Without it the waiter is
+/// overtaken at most `bound` times, however long they come.
 fn starves(
     test: &str,
     others: u32,
@@ -46,8 +46,8 @@ fn qspinlock_unbounded_pending_wait() {
             pending_turns_max: u32 = u32::MAX;
         }
     }
-    /// Whenever the waiter looks, somebody is about to take the lock as the pending waiter: another
-    /// one each time.
+    /// Whenever the waiter looks, a thread is about to lock as the pending waiter, each time
+    /// another one.
     fn about_to_take() -> impl Fn(Seen) -> bool {
         let before = Cell::new(false);
         move |seen| {
@@ -68,7 +68,7 @@ fn qspinlock_unbounded_pending_wait() {
 
 #[test]
 fn qspinlock_pending_by_exchange() {
-    // Whenever the waiter takes a step, the word has changed since it looked.
+    // Whenever the waiter takes a step, the word has changed since the waiter looked.
     let changed = |seen: Seen| seen.now != seen.then;
     starves(
         "qspinlock_pending_by_exchange",
@@ -77,12 +77,12 @@ fn qspinlock_pending_by_exchange() {
         |contest| overtaken::<ByExchange<Shuttle>>(contest, |lock| adversary::word_of(&lock.0), changed),
         |contest| overtaken::<QSpinLock<Shuttle>>(contest, adversary::word_of, changed),
     );
-    // It is a lock all the same.
+    // It is a correct lock all the same.
     counting::<Loom, ByExchange<Loom>>("by-exchange", 2, 2, Some(2)).check();
     counting::<Loom, ByExchange<Loom>>("by-exchange", 3, 1, Some(2)).check();
 }
 
-/// qspinlock whose first waiter sets pending by a compare-exchange, in a loop.
+/// A qspinlock whose first waiter sets pending by a compare-exchange, in a loop.
 struct ByExchange<P: Platform>(QSpinLock<P>);
 
 impl<P: Platform> Default for ByExchange<P> {
@@ -92,15 +92,14 @@ impl<P: Platform> Default for ByExchange<P> {
 }
 
 impl<P: Park + LocalNodes<Node<P, ()>>> ByExchange<P> {
-    /// Takes the lock, or becomes the pending waiter, which is false; an error if there are other
-    /// waiters.
+    /// Locks (true), or becomes the pending waiter (false). An error if there are other waiters.
     fn take_or_mark(&self) -> Result<bool, ()> {
         let mut val = 0;
         while val & !LOCKED == 0 {
             // 0,0,0 -> 0,0,1 or 0,0,1 -> 0,1,1
             let new = if val == 0 { LOCKED } else { LOCKED | PENDING };
-            // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where it is only
-            // tried again.
+            // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure: the value
+            // is only tried again.
             match word_of(&self.0).compare_exchange(val, new, Acquire, Relaxed) {
                 Ok(_) => return Ok(val == 0),
                 Err(seen) => val = seen,
@@ -130,7 +129,7 @@ unsafe impl<P: Park + LocalNodes<Node<P, ()>>> RawLock for ByExchange<P> {
     }
 
     unsafe fn unlock(&self, node: &()) {
-        // SAFETY: the caller's.
+        // SAFETY: the condition of the caller.
         unsafe { self.0.unlock(node) }
     }
 }

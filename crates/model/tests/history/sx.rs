@@ -18,7 +18,7 @@ use crate::{NO_END, caught};
 #[test]
 fn sx_reader_behind_a_writer_that_gave_up() {
     nearlock_core::tuning! {
-        /// The last reader believes the bit of writers without a look at their queue.
+        /// The last reader trusts the bit of writers without a look at their queue.
         struct Kernel: Tuning {
             sx_stale_bits: StaleBits = StaleBits::SeenByWriters;
         }
@@ -29,7 +29,7 @@ fn sx_reader_behind_a_writer_that_gave_up() {
     caught("sx_reader_behind_a_writer_that_gave_up", &model::<Standard>(), &model::<Kernel>(), NO_END);
 }
 
-/// The first thread writes already when another comes to write, which spins for as long as it may.
+/// The first thread already writes when another writer comes, which spins for as long as it may.
 fn may_spin<T: Tuning>() -> Model {
     Model::new("freebsd-sx: written at first; a writer that may spin", 2, Some(3), || {
         let sleeps = || Loom::events()[LockEvent::ChainSleep as usize];
@@ -42,7 +42,7 @@ fn may_spin<T: Tuning>() -> Model {
             Loom::spawn(spinning, move || shared.section())
         };
         shared.count.add_one();
-        // SAFETY: taken above.
+        // SAFETY: locked above.
         unsafe { shared.lock.unlock(&()) };
         other.join().unwrap();
         assert_eq!((shared.count.get(), sleeps()), (2, before), "it sleeps though the holder runs");
@@ -52,7 +52,7 @@ fn may_spin<T: Tuning>() -> Model {
 #[test]
 fn sx_spinning_the_wrong_way_round() {
     nearlock_core::tuning! {
-        /// Waiters spin if they should not.
+        /// Waiters spin when they should not.
         struct Inverted: Tuning {
             adaptive: bool = false;
         }

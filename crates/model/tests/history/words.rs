@@ -1,4 +1,4 @@
-//! The platform of loom with words of another kind: bugs that stand in what is done to a word.
+//! The platform of loom with another kind of words, for bugs in the operations on a word.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use nearlock_core::platform::{
 use nearlock_core::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use nearlock_model::loom::{Loom, LoomPtr, LoomU32, LoomU64};
 
-/// What differs.
+/// The operations that differ.
 pub trait Kind: Send + Sync + 'static {
     fn load(word: &LoomU32, order: Ordering) -> u32 {
         word.load(order)
@@ -36,7 +36,7 @@ pub trait Kind: Send + Sync + 'static {
     fn or(word: &LoomU32, v: u32, order: Ordering) -> u32 {
         word.fetch_or(v, order)
     }
-    /// Of 64 bits; so below.
+    /// For words of 64 bits; also below.
     fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
         word.fetch_add(v, order)
     }
@@ -45,14 +45,14 @@ pub trait Kind: Send + Sync + 'static {
     }
 }
 
-/// Nothing does.
+/// No operation differs.
 pub struct Same;
 impl Kind for Same {}
 
-/// The platform.
+/// The platform with these words.
 pub struct Words<K>(PhantomData<K>);
 
-/// Its word.
+/// Its word of 32 bits.
 #[repr(transparent)]
 pub struct Word<K>(LoomU32, PhantomData<K>);
 
@@ -105,7 +105,7 @@ impl<K: Kind> ParkTimeout for Words<K> {
     }
 }
 
-// SAFETY: is that of `Loom`.
+// SAFETY: forwards to `Loom`.
 unsafe impl<K: Kind> Schedule for Words<K> {
     fn thread_id() -> ThreadId {
         Loom::thread_id()
@@ -134,14 +134,14 @@ thread_local! {
     static NODES: RefCell<(*const (), u32)> = const { RefCell::new((ptr::null(), 0)) };
 }
 
-/// Nodes for threads in slots below `slots`, for as long as they are kept.
+/// Nodes for threads in slots below `slots`, which are valid as long as the result is kept.
 pub fn nodes<K: Kind>(slots: u32) -> Arc<[Node<Words<K>>]> {
     let nodes: Arc<[_]> = (0..slots).map(|_| Node::default()).collect();
     NODES.replace((Arc::as_ptr(&nodes).cast(), slots));
     nodes
 }
 
-// SAFETY: each slot has one node, which models use by its name alone.
+// SAFETY: each slot has one node, which models use only by its name.
 unsafe impl<K: Kind> LocalNodes<Node<Words<K>>> for Words<K> {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<Node<Words<K>>>>) -> R) -> R {
         f(None)

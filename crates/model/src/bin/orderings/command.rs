@@ -1,4 +1,4 @@
-//! What the command does.
+//! The command `orderings`.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -48,7 +48,7 @@ fn models_called(name: &str) -> Vec<Model> {
     Subject::named(name).map(models_of).or_else(part).unwrap_or_default()
 }
 
-/// Does it.
+/// Runs the command.
 pub fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     if !cli.locks.is_empty() {
@@ -66,7 +66,7 @@ pub fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Of a few locks: what holds, and which of their orderings they need by themselves.
+/// For a few locks: which models hold, and which of their orderings these locks need by themselves.
 fn of_locks(cli: &Cli) -> ExitCode {
     let models: Vec<_> = cli.locks.iter().flat_map(|name| models_called(name)).collect();
     if cli.run_only {
@@ -80,7 +80,7 @@ fn of_locks(cli: &Cli) -> ExitCode {
     if all_caught { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The models as they are. One that does not hold says so and panics.
+/// Runs the models as they are. A model that does not hold prints that and panics.
 fn run(models: &[Model]) -> ExitCode {
     models.iter().for_each(|model| println!("{}", record(model, Depth::default()).0));
     ExitCode::SUCCESS
