@@ -1,12 +1,14 @@
 # shellcheck shell=dash disable=SC2086 # the prefix is several words, or none
-# What the checks do. Each says in one line what it saw, and fails with more where that is wrong.
+# The checks. Each prints one line with its result, and fails with more lines if the result is
+# wrong.
 
-# What the programs under test are started with.
+# The command that starts the programs under test.
 prefix=
-# Length of a torture in s. It is bounded by time, as holders are preempted all the time here: hand-overs are few.
+# Length of a torture in s. It is bounded by time: holders are preempted all the time here, so there
+# are few hand-overs.
 seconds=2
 
-# The kernel shows the nodes that this boot is about.
+# The kernel shows the NUMA nodes that this boot is for.
 nodes_online() {
     local nodes
     nodes=$(cat /sys/devices/system/node/online)
@@ -14,7 +16,7 @@ nodes_online() {
     echo "$nodes"
 }
 
-# The command sees what the kernel shows, and its locks heed nodes or do not: `topology on|off`.
+# The command sees what the kernel shows, and its locks are NUMA-aware or not: `topology on|off`.
 topology() {
     $prefix nearlock list topology >/tmp/topology 2>&1 || { echo "it fails"; cat /tmp/topology; return 1; }
     { nodes_shown; caches_shown; facts_shown "$1"; } >/tmp/shown
@@ -31,7 +33,7 @@ tests_pass() {
     echo "$said" | sed -n 's/^test result: ok. //p'
 }
 
-# Tortures locks, with options; what it says stays in /tmp/torture.
+# Tortures locks, with options. The output stays in /tmp/torture.
 torture() {
     $prefix nearlock torture "$@" --nwriters 16 --shutdown-secs "$seconds" --hang-secs 60 --format json \
         >/tmp/torture 2>/tmp/problems || { echo "it fails"; cat /tmp/problems /tmp/torture; return 1; }
@@ -54,13 +56,14 @@ all_pass() {
     torture all && echo "$(grep -c '"verdict":"SUCCESS"' /tmp/torture) locks"
 }
 
-# A lock passes, and on these nodes goes its ways for several nodes, sooner or later: `heeds NODES LOCK OPTION...`.
+# A lock passes, and on these NUMA nodes takes its paths for several NUMA nodes, sooner or later:
+# `heeds NODES LOCK OPTION...`.
 heeds() {
     local nodes=$1 lock=$2 first second round
     shift
     case $lock in
         cna*) first=cna_splice second=cna_flush
-            # Always sort: hand-overs are too few here for a choice among them.
+            # Always sort: there are too few hand-overs here for a random choice among them.
             set -- "$@" --set cna.shuffle-reduction=0 --set cna-v13.shuffle-reduction=0 ;;
         *) first=lock_local_pass second=lock_pass_limit
             set -- "$@" --set "$lock.local-pass-limit=2" ;;
@@ -78,7 +81,7 @@ heeds() {
     return 1
 }
 
-# A CNA lock passes, and finds no other node: `does_not_heed LOCK OPTION...`.
+# A CNA lock passes, and finds no other NUMA node: `does_not_heed LOCK OPTION...`.
 does_not_heed() {
     torture "$@" || return
     [ "$(number cna_splice)" -eq 0 ] || { echo "it has sorted its queue"; cat /tmp/torture; return 1; }
@@ -92,7 +95,7 @@ on_cpus() {
     "$@"
 }
 
-# Does a check while all writers of the command are sent from node to node.
+# Does a check while all writers of the command are moved from NUMA node to NUMA node.
 migrating() {
     local mover said status=0
     echo 0 >/tmp/moves
@@ -105,8 +108,8 @@ migrating() {
     return "$status"
 }
 
-# Sends each writer of the command to the next node, again and again, but not its first thread, which asks at the
-# start what it may use.
+# Moves each writer of the command to the next NUMA node, again and again. Its first thread is not
+# moved, because it asks at the start which CPUs it may use.
 move_threads() {
     local command task moves=0
     while :; do

@@ -5,11 +5,12 @@ set -u
 . /checks.sh
 
 failed=0
-# Locks that heed nodes; one of them goes through everything.
+# NUMA-aware locks; one of them goes through all checks.
 heeding=$(nearlock list locks | grep -oE '^(cna|hmcs|cohort)[^ ]*')
 lock=$(echo "$heeding" | grep -x cna || echo cna-v13)
 
-# Does one check: `check NAME COMMAND...`. What the command says explains the verdict, its first line in the same line.
+# Does one check: `check NAME COMMAND...`. The output of the command explains the verdict, its first
+# line on the same line.
 check() {
     local name=$1 said
     shift

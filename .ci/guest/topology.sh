@@ -1,5 +1,6 @@
 # shellcheck shell=dash disable=SC2086 # the prefix is several words, or none
-# What the kernel's files show of the machine, and what `nearlock list topology` saw, in the same words.
+# What the kernel's files show of the machine, and what `nearlock list topology` saw, in the same
+# form.
 
 # The numbers of a list as the kernel writes it: 0-1,4 is 0 1 4. No numbers are `none`.
 numbers() {
@@ -9,7 +10,7 @@ numbers() {
     done | xargs
 }
 
-# The numbers of the first list that are in the second too.
+# The numbers of the first list that are also in the second.
 common() {
     local number others
     others=" $(numbers "$2") "
@@ -44,7 +45,8 @@ nodes_seen() {
     done
 }
 
-# The last cache of each CPU that runs, once for all that share it. The kernel goes on listing CPUs that do not run.
+# The last cache of each CPU that is online, once for all that share it. The kernel also lists CPUs
+# that are offline.
 caches_shown() {
     local online cpu cache
     online=$(cat /sys/devices/system/cpu/online)

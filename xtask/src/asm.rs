@@ -1,8 +1,8 @@
-//! The machine code of the locks' fast paths against that of hand-written twins.
+//! The machine code of the locks' fast paths, compared with that of hand-written twins.
 //!
 //! `crates/twins` has both, function by function. It is compiled for each of [`TARGETS`], its
-//! listing is read ([`listing`]), and the fast paths are compared. A lock of ours may not be an
-//! instruction longer, nor order less.
+//! listing is read ([`listing`]), and the fast paths are compared. A lock of nearlock must not be
+//! longer by an instruction, and must not order less.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,10 +18,10 @@ pub mod listing;
 
 use listing::{FastPath, Listing, Processor};
 
-/// What the unit is compiled for.
+/// A target for which the unit is compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// As it is called here.
+    /// The name of the target here.
     pub name: &'static str,
     triple: &'static str,
     processor: Processor,
@@ -31,7 +31,7 @@ pub struct Target {
 /// The processors whose code is compared.
 pub const TARGETS: &[Target] = &[
     Target { name: "x86-64", triple: "x86_64-unknown-linux-gnu", processor: Processor::X86, flags: "" },
-    // Its atomics are calls of small functions that choose between two forms at run time.
+    // Here atomics are calls of small functions, which choose between two forms at run time.
     Target { name: "aarch64", triple: "aarch64-unknown-linux-gnu", processor: Processor::Arm, flags: "" },
     Target {
         name: "aarch64+lse",
@@ -41,7 +41,7 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// Functions whose name begins so are longer than their twins on purpose.
+/// The prefix of functions that are longer than their twins on purpose.
 const CONTROL: &str = "control_";
 
 /// Locks that take as much memory as the kernel's spinlock, or must not take more.
@@ -58,21 +58,21 @@ const LINUX_SIZED: &[&str] = &[
 ];
 const LINUX_BYTES: u64 = 4;
 
-/// An operation of a lock, and the same by hand.
+/// An operation of a lock of nearlock, and the same operation written by hand.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The name of both.
     pub name: String,
-    /// The fast path of ours; `None` if there is none without a call.
+    /// The fast path of nearlock's function; `None` if there is none without a call.
     pub ours: Option<FastPath>,
-    /// That of the twin.
+    /// The fast path of the twin.
     pub hand: Option<FastPath>,
-    /// Whether the compiler found both to be the same, and kept one.
+    /// Whether the compiler found that both are the same, and kept one.
     pub is_one: bool,
 }
 
 impl Pair {
-    /// Whether ours has a longer way than the twin, or cannot do without a call.
+    /// Whether nearlock's path is longer than the twin's, or needs a call.
     pub fn is_longer(&self) -> bool {
         match (&self.ours, &self.hand) {
             (Some(ours), Some(hand)) => ours.longest > hand.longest || ours.shortest > hand.shortest,
@@ -80,15 +80,16 @@ impl Pair {
         }
     }
 
-    /// Whether a load or store of ours is an ordinary one where the twin's is an acquire or a
-    /// release: on x86-64 both look alike, on aarch64 they are other instructions.
+    /// Whether a load or store of nearlock is an ordinary one where the twin's is a load-acquire or
+    /// a store-release. On x86-64 both are the same instruction, on aarch64 they are different
+    /// instructions.
     pub fn is_weaker(&self) -> bool {
         let count = |path: &FastPath| path.instructions.iter().filter(|text| is_ordered(text)).count();
         matches!((&self.ours, &self.hand), (Some(ours), Some(hand)) if count(ours) < count(hand))
     }
 
-    /// How many instructions: said once if the code is the same, with a `~` if only their number
-    /// is.
+    /// The number of instructions: once if the code is the same, with a `~` if only the number is
+    /// the same.
     fn verdict(&self) -> String {
         let count = |path: &Option<FastPath>| path.as_ref().map_or("a call".to_owned(), FastPath::to_string);
         let (ours, hand) = (count(&self.ours), count(&self.hand));
@@ -114,7 +115,7 @@ impl Pair {
     }
 }
 
-/// What was found in one listing.
+/// The contents of one listing.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// All pairs, by name.
@@ -124,7 +125,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares what a listing of `crates/twins` has.
+    /// Compares the pairs in a listing of `crates/twins`.
     pub fn of(listing: &Listing) -> Self {
         let symbols: BTreeMap<(String, String), &str> =
             listing.symbols().filter_map(|symbol| Some((path(symbol)?, symbol))).collect();
@@ -146,7 +147,7 @@ impl Comparison {
         Self { pairs, sizes }
     }
 
-    /// What is wrong.
+    /// The findings.
     pub fn findings(&self, target: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut find =
@@ -157,7 +158,7 @@ impl Comparison {
             }
             match (pair.name.strip_prefix(CONTROL), pair.is_longer()) {
                 (None, true) => find(&pair.name, format!("longer than its twin{}", pair.listing())),
-                // An attempt of the control is as long as its twin.
+                // `try_lock` of the control is as long as its twin.
                 (Some("lock" | "unlock"), false) => {
                     find(&pair.name, format!("a negative control that was not found out{}", pair.listing()));
                 }
@@ -198,8 +199,8 @@ fn part(text: &str) -> Option<(&str, &str)> {
     text[digits..].split_at_checked(length)
 }
 
-/// Compiles for each target, compares, and returns the report and what is wrong. A target that
-/// rustup cannot provide is left out, which the report says.
+/// Compiles for each target and compares. Returns the report and the findings. A target that rustup
+/// cannot provide is left out, and the report says so.
 ///
 /// # Errors
 ///
@@ -245,7 +246,7 @@ fn table(compared: &[(&str, Comparison)]) -> String {
             control_*: longer on purpose, to show that it is found out\n"
 }
 
-/// Sees to it that the target's standard library is there. False if it cannot be had.
+/// Installs the target's standard library if it is missing. Returns false if that is impossible.
 fn provide(target: &Target) -> Result<bool> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let libdir = Command::new(rustc).args(["--print", "target-libdir", "--target", target.triple]).output();
@@ -258,7 +259,7 @@ fn provide(target: &Target) -> Result<bool> {
     Ok(rustup.is_ok_and(|output| output.status.success()))
 }
 
-/// Compiles the unit, and returns where its listing is.
+/// Compiles the unit, and returns the path of its listing.
 fn compile(target: &Target) -> Result<PathBuf> {
     let root = files::root();
     let build = files::build_directory("asm")?;
@@ -266,7 +267,7 @@ fn compile(target: &Target) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .current_dir(&root)
-        // Flags of the user's would change what is compared.
+        // Flags of the user would change the code that is compared.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", target.flags)
         .args(["rustc", "--quiet", "--package", "nearlock-twins", "--lib", "--profile", "asm"])
@@ -287,7 +288,7 @@ fn compile(target: &Target) -> Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A listing with these functions, each with so many instructions before its return.
+    /// A listing with these functions, each with this many instructions before its return.
     fn comparison(functions: &[(&str, usize)]) -> Comparison {
         let mut text = String::new();
         for (symbol, length) in functions {

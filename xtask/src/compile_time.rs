@@ -1,4 +1,4 @@
-//! What nearlock adds to the time that a program takes to compile, beside parking_lot.
+//! The time that nearlock adds to the compilation of a program, compared with parking_lot.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,10 +9,11 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{Finding, files};
 
-/// Rounds, each of one build of either program. At 1 another program that runs beside decides.
+/// The number of rounds, in each of which either program is built once. With one round, another
+/// program that runs at the same time could decide the result.
 const ROUNDS: usize = 7;
 
-/// At most so many times the processor time of the program that depends on parking_lot.
+/// The largest permitted ratio to the processor time of the program that depends on parking_lot.
 const RATIO_MAX: f64 = 1.3;
 
 /// An empty program that depends on one package.
@@ -25,7 +26,7 @@ impl Program {
         let directory = files::root().join("target/compile-time").join(name);
         fs::create_dir_all(directory.join("src"))?;
         fs::write(directory.join("src/main.rs"), "fn main() {}\n")?;
-        // A workspace of its own, so that no profile of ours applies.
+        // A separate workspace, so that no profile of ours applies.
         let manifest = format!(
             "[package]\nname = \"empty-{name}\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n{dependency}\n"
         );
@@ -33,7 +34,7 @@ impl Program {
         Ok(Self { directory })
     }
 
-    /// The processor time of a build from nothing, in seconds, by all processes that it takes.
+    /// The processor time of a build from nothing, in seconds, over all processes of the build.
     fn build(&self) -> Result<f64> {
         let target = self.directory.join("target");
         if target.exists() {
@@ -68,7 +69,7 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
 }
 
-/// Builds both programs in turn, and compares.
+/// Builds both programs alternately, and compares.
 ///
 /// # Errors
 ///
@@ -79,7 +80,7 @@ pub fn run() -> Result<(String, Vec<Finding>)> {
     let ours =
         Program::new("nearlock", &format!("nearlock = {{ path = {:?} }}", path.display().to_string()))?;
     let theirs = Program::new("parking_lot", "parking_lot = \"0.13\"")?;
-    // Not counted: they download what they depend on.
+    // Not counted, because these builds download the dependencies.
     ours.build()?;
     theirs.build()?;
     let (mut report, mut ratios) = (String::new(), Vec::new());

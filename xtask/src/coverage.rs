@@ -1,8 +1,11 @@
-//! Which lines of the locks the tests and the torture reach, and why not the others.
+//! The lines of the locks that the tests and the torture reach, and the reasons why others are not
+//! reached.
 //!
-//! `cargo llvm-cov` counts (`.ci/deep coverage`), and hands over what lcov calls a tracefile. The rule is here: a line
-//! that nothing reaches needs a reason ([`reasons`]). All of `core` and `collection` counts, the negative controls too, but
-//! not their tests ([`lines`]). Lines for other processors than this one are not compiled, and so are not there.
+//! `cargo llvm-cov` counts (`.ci/deep coverage`), and passes on a file that lcov calls a tracefile.
+//! This module has the rule: a line that nothing reaches needs a reason ([`reasons`]). All of
+//! `core` and `collection` counts, including the negative controls, but not their tests
+//! ([`lines`]). Lines for processors other than this one are not compiled, and so are not in the
+//! tracefile.
 
 use std::fs;
 use std::path::Path;
@@ -17,17 +20,18 @@ pub mod reasons;
 
 use lines::FileLines;
 
-/// The least share of lines that must be reached, in percent.
+/// The smallest share of lines that must be reached, in percent.
 const LEAST_PERCENT: f64 = 95.0;
 
-/// What is covered.
+/// The subject of the report.
 const LOCKS: &str = "the locks";
 
-/// Reads a tracefile, and returns the report and what is wrong: lines without a reason, or too many of them.
+/// Reads a tracefile. Returns the report and the findings: lines without a reason, or too many
+/// missed lines.
 ///
 /// # Errors
 ///
-/// If there is no such file, or it is no tracefile.
+/// If the file does not exist, or is not a tracefile.
 pub fn run(tracefile: &Path) -> Result<(String, Vec<Finding>)> {
     let counts = fs::read_to_string(tracefile).with_context(|| tracefile.display().to_string())?;
     let counts = lines::read(&counts, &files::root()).with_context(|| tracefile.display().to_string())?;
@@ -62,9 +66,9 @@ mod tests {
     use super::*;
     use crate::files::TextFile;
 
-    /// What is found in a file of twenty lines, of which these were not reached.
+    /// The findings in a file of twenty lines, of which these were not reached.
     fn found(path: &str, first: &str, missed: &[usize]) -> Vec<String> {
-        // A comment: the lines need not be a program together.
+        // A comment, so that the lines need not be a program together.
         let text = format!("/*\n{first}\n{}*/", "fn f() {}\n".repeat(19));
         let sources = [TextFile { path: path.to_owned(), text }];
         let counts = (2..=21).map(|number| (number, u64::from(!missed.contains(&number)))).collect();

@@ -1,4 +1,4 @@
-//! Which of our crates may use which.
+//! Which of nearlock's crates may use which.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +7,19 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 use crate::{Finding, files};
 
-/// Each crate, and what it uses. What these use it may use too.
+/// Each crate, and the crates that it uses. It may also use all that these use.
 const RULES: &[(&str, &[&str])] = &[
     (CORE, &[]),
     ("nearlock-os", &[CORE]),
     (COLLECTION, &[CORE]),
-    // The collection by a feature.
+    // The collection only by a feature.
     ("nearlock", &["nearlock-os", COLLECTION]),
     (MODEL, &[COLLECTION]),
     ("nearlock-sim", &[CORE]),
     ("nearlock-workload", &[COLLECTION]),
     (TOPOLOGY, &["nearlock-os"]),
     ("nearlock-erased", &["nearlock-workload", "nearlock-sim"]),
-    // Simulates, and so knows nothing of this machine.
+    // It simulates, and so needs nothing of this machine.
     ("nearlock-lab", &["nearlock-erased"]),
     ("nearlock-bench", &["nearlock-lab", "nearlock", TOPOLOGY]),
     ("nearlock-cli", &["nearlock-bench"]),
@@ -27,7 +27,8 @@ const RULES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// What a program compiles that uses nearlock, and all that each of these may use of others.
+/// The crates that a program with nearlock compiles, and all other crates that each of these may
+/// use.
 const PRODUCT: &[(&str, &[&str])] =
     &[(COLLECTION, &[]), ("nearlock", &["lock_api"]), ("nearlock-os", &["linux-raw-sys"])];
 
@@ -38,21 +39,21 @@ const COLLECTION: &str = "nearlock-collection";
 
 const TOPOLOGY: &str = "nearlock-topology";
 
-/// Nobody depends on it, not even a test: loom's types must not come near what is measured.
+/// No crate depends on it, not even a test, because loom's types must not get into measured code.
 const MODEL: &str = "nearlock-model";
 
-/// One of our crates.
+/// One of nearlock's crates.
 #[derive(Clone, Debug)]
 pub struct Package {
     /// Its name.
     pub name: String,
-    /// What it depends on, ours or not.
+    /// Its dependencies, nearlock's crates or others.
     pub dependencies: Vec<Dependency>,
     /// The names of its features.
     pub features: Vec<String>,
 }
 
-/// What a crate depends on.
+/// A dependency of a crate.
 #[derive(Clone, Debug)]
 pub struct Dependency {
     /// The name of the package, whatever it is renamed to.
@@ -61,7 +62,7 @@ pub struct Dependency {
     pub kind: DependencyKind,
 }
 
-/// Our crates, from `cargo metadata`. Dependencies on one target only are among theirs.
+/// Nearlock's crates, from `cargo metadata`. Their dependencies include those for only one target.
 ///
 /// # Errors
 ///
@@ -124,7 +125,7 @@ fn uses(name: &str) -> Option<BTreeSet<&'static str>> {
 mod tests {
     use super::*;
 
-    /// A graph in which each crate uses all that it may, of every kind.
+    /// A graph in which each crate uses all that it may, with every kind of dependency.
     fn good() -> Vec<Package> {
         let package = |(name, _): &(&str, _)| Package {
             name: (*name).to_owned(),
@@ -139,7 +140,7 @@ mod tests {
         RULES.iter().map(package).collect()
     }
 
-    /// The good graph with one dependency more, and what is wrong with that.
+    /// The good graph with one more dependency, and the findings about it.
     fn with(name: &str, used: &str, kind: DependencyKind) -> Vec<String> {
         let mut packages = good();
         let package = packages.iter_mut().find(|package| package.name == name).expect("there is a rule");

@@ -1,4 +1,4 @@
-//! What the documents must name: each algorithm of the list, each setting, each switch.
+//! The names that documents must contain: each algorithm of the list, each setting, each switch.
 
 use anyhow::{Context, Result, anyhow, bail};
 use proc_macro2::{TokenStream, TokenTree};
@@ -68,13 +68,13 @@ pub fn switches(file: &TextFile) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The names that the document does not have, as code.
+/// The names that the document does not contain as code.
 pub fn unnamed(document: &TextFile, names: &[String]) -> Vec<Finding> {
     let has = |name: &&String| !document.text.contains(&format!("`{name}`"));
     names.iter().filter(has).map(|name| document.finding(format!("does not name `{name}`"))).collect()
 }
 
-/// What stands in the file's one call of a macro.
+/// The arguments of the file's one call of a macro.
 fn arguments_of(name: &str, file: &TextFile) -> Result<TokenStream> {
     let tokens = file.text.parse::<TokenStream>().map_err(|error| anyhow!("{error}"));
     let tokens: Vec<_> = tokens.with_context(|| file.path.clone())?.into_iter().collect();
@@ -89,7 +89,7 @@ fn arguments_of(name: &str, file: &TextFile) -> Result<TokenStream> {
     arguments.with_context(|| format!("{} does not call {name}!", file.path))
 }
 
-/// What a string literal says.
+/// The contents of a string literal.
 fn text(token: &TokenTree) -> Option<String> {
     let TokenTree::Literal(literal) = token else { return None };
     let literal = literal.to_string();

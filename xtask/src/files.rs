@@ -13,7 +13,7 @@ use crate::Finding;
 pub struct TextFile {
     /// Its path from the root of the repository, with `/`.
     pub path: String,
-    /// What it says.
+    /// Its contents.
     pub text: String,
 }
 
@@ -29,8 +29,8 @@ impl TextFile {
     }
 }
 
-/// The root of the repository whose tests cargo runs. With a target directory for several checkouts
-/// that need not be the one that this was built in.
+/// The root of the repository whose tests cargo runs. If several checkouts share a target
+/// directory, that need not be the one in which this program was built.
 pub fn root() -> PathBuf {
     let own = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let mut path = PathBuf::from(own);
@@ -38,7 +38,7 @@ pub fn root() -> PathBuf {
     path
 }
 
-/// A directory of this name for a build apart from the ordinary one, which cargo may be busy with.
+/// A directory of this name for a separate build, because cargo may be busy with the ordinary one.
 ///
 /// # Errors
 ///
@@ -59,14 +59,14 @@ pub fn tracked() -> Result<Vec<TextFile>> {
     list(&["--cached"])
 }
 
-/// The Rust sources of all crates without their integration tests, also those that are not yet
+/// The Rust sources of all crates without their integration tests, including those that are not yet
 /// under version control.
 ///
 /// # Errors
 ///
 /// As for [`tracked`].
 pub fn sources() -> Result<Vec<TextFile>> {
-    // A `*` of git's stands for slashes too.
+    // In git's patterns a `*` also matches slashes.
     list(&["--cached", "--others", "--exclude-standard", "--", "crates/*/src/*.rs", "xtask/src/*.rs"])
 }
 
@@ -86,7 +86,7 @@ fn list(arguments: &[&str]) -> Result<Vec<TextFile>> {
     Ok(files)
 }
 
-/// Nothing for what is not text, and for a file that was deleted but that git still knows.
+/// `None` for a file that is not text, and for a file that was deleted but that git still knows.
 fn read(path: &Path) -> Result<Option<String>> {
     if !path.is_file() {
         return Ok(None);

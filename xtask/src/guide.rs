@@ -1,7 +1,7 @@
-//! Documents that a reader follows step by step, and a test as well.
+//! Documents that both a reader and a test follow step by step.
 //!
-//! A step is a fenced block of code; what is to be done with it stands in the paragraph above it,
-//! or in the fence:
+//! A step is a fenced block of code. The paragraph above the block, or the fence, says what to do
+//! with it:
 //!
 //! | paragraph | the block |
 //! |---|---|
@@ -12,11 +12,12 @@
 //!
 //! | fence | the block |
 //! |---|---|
-//! | `sh` | is commands, a line each; with `# must fail` behind it, a command must end with another status than 0 |
-//! | `text`, after `sh` | is lines of their output, in any order; numbers may differ, and `...` at an end is anything |
+//! | `sh` | is commands, one per line; with `# must fail` behind it, a command must end with another status than 0 |
+//! | `text`, after `sh` | is lines of their output, in any order; numbers may differ, and `...` at an end matches anything |
 //!
-//! The paragraph is a sentence to its end; other sentences may stand before it. Spaces before a
-//! line are not part of what it begins with, and one line only may begin so.
+//! The instruction is the last sentence of the paragraph; other sentences may precede it. Spaces
+//! before a line are ignored when its beginning is compared, and only one line may have that
+//! beginning.
 
 use std::fs;
 use std::mem;
@@ -25,16 +26,16 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
-/// A block of the document, and what is to be done with it.
+/// A block of the document, and the action for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The line of the document where the block begins, from 1.
     pub line: usize,
-    /// What is to be done.
+    /// The action.
     pub action: Action,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Makes a file.
@@ -43,7 +44,7 @@ pub enum Action {
     Edit(Edit),
     /// Runs commands.
     Run(Vec<Command>),
-    /// Compares these lines with what the commands before it have printed.
+    /// Compares these lines with the output of the commands before it.
     Expect(Vec<String>),
 }
 
@@ -52,22 +53,22 @@ pub enum Action {
 pub struct Edit {
     /// The file, from the root of the repository.
     pub path: String,
-    /// Where the text goes, seen from the line.
+    /// The position of the text relative to the line.
     pub place: Place,
-    /// What the line begins with.
+    /// The beginning of the line.
     pub anchor: String,
-    /// What goes there.
+    /// The text that is inserted.
     pub text: String,
 }
 
-/// Where a text goes.
+/// The position of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Behind the line.
+    /// After the line.
     After,
-    /// In front of it.
+    /// Before the line.
     Before,
-    /// It replaces the line.
+    /// Instead of the line.
     InsteadOf,
 }
 
@@ -76,7 +77,7 @@ pub enum Place {
 pub struct Command {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// What must become of it.
+    /// How it must end.
     pub end: End,
 }
 
@@ -85,7 +86,7 @@ pub struct Command {
 pub enum End {
     /// With exit status 0.
     Success,
-    /// With another.
+    /// With another status.
     Failure,
 }
 
@@ -93,7 +94,7 @@ pub enum End {
 ///
 /// # Errors
 ///
-/// If it is not said what to do with a block.
+/// If the document does not say what to do with a block.
 pub fn steps(markdown: &str) -> Result<Vec<Step>> {
     let mut paragraph = Paragraph::default();
     let mut block: Option<Block> = None;
@@ -127,14 +128,14 @@ pub fn steps(markdown: &str) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// What stands for code in the text of a paragraph.
+/// The character that stands for code in the text of a paragraph.
 const CODE: char = '`';
 
 /// Text with code in it.
 #[derive(Default)]
 struct Paragraph {
     text: String,
-    /// Each with where it ends in the text.
+    /// Each with the position in the text where it ends.
     codes: Vec<(usize, String)>,
 }
 
@@ -146,7 +147,7 @@ struct Block {
 }
 
 impl Block {
-    /// What is to be done with it, after that paragraph and that step.
+    /// The action for the block, after that paragraph and that step.
     fn step(self, paragraph: &Paragraph, last: Option<&Step>) -> Result<Step> {
         let Self { line, language, text } = self;
         let after_commands = matches!(last, Some(Step { action: Action::Run(_), .. }));
@@ -160,7 +161,7 @@ impl Block {
 }
 
 impl Paragraph {
-    /// What it says about the block below it.
+    /// The paragraph's instruction for the block below it.
     fn placed(&self, text: String) -> Result<Action> {
         const PLACES: &[(&str, Place)] = &[
             ("after the line", Place::After),
@@ -181,7 +182,7 @@ impl Paragraph {
         bail!("the paragraph above the block does not say where it goes: {:?}", self.text)
     }
 
-    /// The last sentence that begins so and goes on with code, and all code in it.
+    /// The last sentence that begins in this way and continues with code, and all code in it.
     fn sentence(&self, begin: &str) -> Option<(&str, Vec<&str>)> {
         let at = self.text.rfind(&format!("{begin}{CODE}"))?;
         let codes = self.codes.iter().filter(|(end, _)| *end > at).map(|(_, code)| code.trim());
@@ -202,7 +203,7 @@ impl Edit {
     ///
     /// # Errors
     ///
-    /// If the file is not there, or if not exactly one line begins with the anchor.
+    /// If the file does not exist, or if not exactly one line begins with the anchor.
     pub fn apply(&self, root: &Path) -> Result<()> {
         let path = root.join(&self.path);
         let before = fs::read_to_string(&path).with_context(|| self.path.clone())?;
@@ -227,8 +228,8 @@ impl Edit {
     }
 }
 
-/// The first of the lines that the output does not have. Numbers are equal, and so are spaces of
-/// any length.
+/// The first of the lines that is missing in the output. All numbers count as equal, and so do
+/// spaces of any length.
 pub fn missing<'a>(expected: &'a [String], output: &str) -> Option<&'a str> {
     let printed: Vec<_> = output.lines().map(shape).collect();
     let prints = |line: &str| match line.strip_suffix("...") {

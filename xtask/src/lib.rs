@@ -1,17 +1,17 @@
-//! Checks of the repository itself: what the compiler and clippy do not see. Each check is a
-//! function from what was read to what is wrong; `tests/repository.rs` applies them all to this
+//! Checks of the repository itself, beyond the compiler and clippy. Each check is a function that
+//! gets text or data and returns findings. `tests/repository.rs` applies all of them to this
 //! repository:
 //!
 //! ```text
 //! cargo test -p xtask --test repository
 //! ```
 //!
-//! `tests/add_a_lock.rs` follows `docs/guide/add-a-lock.md` in a copy of the repository: minutes, most of
-//! them building, so that only `.ci/deep` runs it.
+//! `tests/add_a_lock.rs` follows `docs/guide/add-a-lock.md` in a copy of the repository. This takes
+//! minutes, most of them for building, so only `.ci/deep` runs it.
 //!
 //! | file | rules |
 //! |---|---|
-//! | `dependencies.rs` | which of our crates may use which |
+//! | `dependencies.rs` | which of nearlock's crates may use which |
 //! | `manifests.rs` | every crate inherits the workspace's version, edition, licence and lints |
 //! | `sources.rs` | lengths of files, `bool` parameters, explained orderings, locks without `cfg` |
 //! | `structure.rs` | the largest crate, and circles of files that use each other |
@@ -19,16 +19,16 @@
 //! | `guide.rs` | no rule: reads documents that a test follows |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
 //!
-//! What takes longer is a command:
+//! Longer checks are commands:
 //!
 //! | command | file | what |
 //! |---|---|---|
 //! | `cargo xtask asm` | `asm.rs` | compares machine code |
-//! | `cargo xtask coverage` | `coverage.rs` | says which lines of the locks their tests reach, and why not the others |
+//! | `cargo xtask coverage` | `coverage.rs` | shows which lines of the locks their tests reach, and why not the others |
 //! | `cargo xtask orderings` | `orderings.rs` | makes the evidence for every ordering |
-//! | `cargo xtask mutants` | `mutants.rs` | tries whether tests notice an ordering that was weakened by hand |
-//! | `cargo xtask compile-time` | `compile_time.rs` | compiles an empty program that uses nearlock beside one that uses parking_lot |
-//! | `cargo xtask same` | `same.rs` | compares what the command prints with what it printed |
+//! | `cargo xtask mutants` | `mutants.rs` | checks whether tests detect an ordering that was weakened in the source |
+//! | `cargo xtask compile-time` | `compile_time.rs` | compares the compile time of an empty program that uses nearlock with one that uses parking_lot |
+//! | `cargo xtask same` | `same.rs` | compares the command's output with its earlier output |
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ pub mod sources;
 pub mod structure;
 pub mod texts;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Where: a crate, a file, or `file:line`.
@@ -68,7 +68,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was asked for is not there: exit status 2. It says what there is.
+/// The requested item does not exist: exit status 2. The text names those that exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misuse(String);
 

@@ -1,5 +1,5 @@
-//! `cargo xtask`: checks of the repository that `cargo test -p xtask` does not make, as they take
-//! longer.
+//! `cargo xtask`: checks of the repository that are not part of `cargo test -p xtask`, because they
+//! take longer.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,15 +31,15 @@ enum Task {
     CompileTime,
     /// Shows which lines of the locks were reached, and why not the others.
     ///
-    /// Exit status 1 if fewer than 95 % are reached, or no reason is known why a line is not. `.ci/deep coverage` makes the
-    /// tracefile.
+    /// Exit status 1 if fewer than 95 % are reached, or no reason is known why a line is not.
+    /// `.ci/deep coverage` makes the tracefile.
     Coverage {
         /// What `cargo llvm-cov report --lcov` has written.
         #[arg(value_name = "TRACEFILE")]
         tracefile: PathBuf,
     },
-    /// Runs the models of every lock, drops each ordering in turn, and writes docs/internals/orderings.md:
-    /// some minutes.
+    /// Runs the models of every lock, drops each ordering, one at a time, and writes
+    /// docs/internals/orderings.md: some minutes.
     ///
     /// Exit status 1 if a model fails, or an ordering is not needed.
     Orderings {
@@ -50,8 +50,8 @@ enum Task {
         #[arg(long, value_name = "LOCK,...")]
         locks: Option<String>,
     },
-    /// Weakens orderings of crates/core and crates/collection chosen at random, one at a time, in a copy, and looks
-    /// whether a test fails.
+    /// Weakens random orderings of crates/core and crates/collection, one at a time, in a copy, and
+    /// checks whether a test fails.
     ///
     /// Exit status 1 if one is noticed by no test. Takes one to ten minutes for each.
     Mutants(Mutants),
@@ -67,7 +67,7 @@ struct Same {
     /// Only runs whose command line has all of these words, each as a part of it.
     #[arg(value_name = "WORD", conflicts_with = "write")]
     words: Vec<String>,
-    /// Runs everything that the command lists, and writes the file anew.
+    /// Runs everything that the command lists, and writes the file again.
     #[arg(long)]
     write: bool,
     /// Another binary of the command than the one that is built.
@@ -97,7 +97,7 @@ struct Mutants {
     /// How many orderings.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     count: u16,
-    /// Those of one line instead, as the table names it.
+    /// The orderings of one line instead, as the table names it.
     #[arg(long, value_name = "FILE:LINE", conflicts_with_all = ["seed", "count"])]
     site: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What every crate inherits from the workspace, and what the workspace says.
+//! The values that every crate inherits from the workspace, and the workspace's values.
 
 use anyhow::{Context, Result};
 use toml::{Table, Value};
@@ -6,15 +6,14 @@ use toml::{Table, Value};
 use crate::Finding;
 use crate::files::TextFile;
 
-/// What `[package]` inherits.
+/// The keys that `[package]` inherits.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 
-/// What `[workspace.package]` says.
+/// The values of `[workspace.package]`.
 const WORKSPACE: &[(&str, &str)] =
     &[("edition", "2024"), ("rust-version", "1.95"), ("license", "MIT OR Apache-2.0")];
 
-/// What the manifest of the workspace says differently. Files other than this manifest are passed
-/// over.
+/// The values that differ in the manifest of the workspace. Other files are ignored.
 ///
 /// # Errors
 ///
@@ -30,7 +29,7 @@ pub fn other_values(file: &TextFile) -> Result<Vec<Finding>> {
     Ok(other.map(|(key, expected)| file.finding(format!("`{key}` is not \"{expected}\""))).collect())
 }
 
-/// What the manifest of a crate does not inherit. Files other than these manifests are passed over.
+/// The keys that the manifest of a crate does not inherit. Other files are ignored.
 ///
 /// # Errors
 ///

@@ -1,12 +1,12 @@
-//! Are the tests worth anything? Weakens orderings of `core` and `collection` chosen at random, one at a time, in a
-//! copy of the repository, and looks whether a test fails.
+//! Whether the tests detect faults. Weakens random orderings of `core` and `collection`, one at a
+//! time, in a copy of the repository, and checks whether a test fails.
 //!
-//! The models weaken orderings too, each of them, but by a switch in the model's words. This does
-//! it as a programmer would, by an edit of the source, and so asks all the tests there are.
+//! The models weaken each ordering too, but by a switch in the model's words. This module edits the
+//! source, as a programmer would, and so runs all tests.
 //!
 //! | file | what |
 //! |---|---|
-//! | `sites.rs` | where something can be weakened, and how |
+//! | `sites.rs` | the places that can be weakened, and how |
 //! | `trial.rs` | runs tests until the first that fails |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,20 +27,20 @@ pub mod trial;
 use sites::Site;
 use trial::{Failure, Outcome, Workshop};
 
-/// The toolchain whose Miri is asked; `.ci/deep` installs it.
+/// The toolchain whose Miri is run; `.ci/deep` installs it.
 const MIRI: &str = "+nightly-2026-10-29";
 
 /// Which sites to weaken.
 #[derive(Clone, Debug)]
 pub enum Choice {
-    /// So many, drawn by this seed; by a new one if there is none.
+    /// This many, drawn from this seed, or from a new one if there is none.
     Drawn {
         /// The seed.
         seed: Option<u64>,
         /// How many.
         count: usize,
     },
-    /// Those of one line, `FILE:LINE` as the table has it.
+    /// The sites of one line, `FILE:LINE` as in the table.
     Line(String),
 }
 
@@ -51,7 +51,7 @@ struct Trial {
     seconds: f64,
 }
 
-/// Tries the mutants, and returns the table and what is wrong.
+/// Tries the mutants. Returns the table and the findings.
 ///
 /// # Errors
 ///
@@ -81,7 +81,7 @@ pub fn run(choice: &Choice) -> Result<(String, Vec<Finding>)> {
     Ok((report, findings))
 }
 
-/// So many of them at random, in their order.
+/// This many random sites, in their order.
 fn draw(mut all: Vec<Site>, seed: u64, count: usize) -> Vec<Site> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     while all.len() > count {
@@ -146,11 +146,11 @@ fn try_one(workshop: &Workshop, site: Site, locks: &[String]) -> Result<Trial> {
     Ok(Trial { outcome: outcome?, site, seconds: begin.elapsed().as_secs_f64() })
 }
 
-/// Runs what should notice, the likeliest first.
+/// Runs the tests that should fail, the most likely first.
 fn judge(workshop: &Workshop, site: &Site, locks: &[String]) -> Result<Outcome> {
     let namesakes = namesakes(&site.file, locks);
     let survived = || Ok(Outcome::Survived);
-    // What is native is in no model.
+    // No model has native code.
     let is_native = site.file.contains("/native");
     let steps: [&dyn Fn() -> Result<Outcome>; 8] = [
         &|| if is_native || namesakes.is_empty() { survived() } else { workshop.models(&namesakes) },
@@ -171,7 +171,7 @@ fn judge(workshop: &Workshop, site: &Site, locks: &[String]) -> Result<Outcome> 
     Ok(Outcome::Survived)
 }
 
-/// The locks that have the name of the file or of its folder in theirs.
+/// The locks whose names contain the name of the file or of its folder.
 fn namesakes<'a>(file: &str, locks: &'a [String]) -> Vec<&'a str> {
     let parts: Vec<_> =
         file.trim_end_matches(".rs").split('/').skip(4).map(|part| part.replace('_', "-")).collect();
@@ -197,11 +197,12 @@ fn miri(workshop: &Workshop) -> Result<Outcome> {
     workshop.check(miri, "Miri", "FAILING SEED")
 }
 
-/// What fails in the copy as it is without any mutant: what that has caught counts for nothing.
+/// The tests that fail in the copy without any mutant: mutants that these tests have caught do not
+/// count.
 fn failing_without(workshop: &Workshop, trials: &[Trial], locks: &[String]) -> Result<Vec<Finding>> {
     let mut tests = BTreeMap::<_, BTreeSet<String>>::new();
     for trial in trials {
-        // Without a name it was no test, but a tool, or the end of a program.
+        // Without a name it was not a test, but a tool, or the end of a program.
         if let Outcome::Caught(Failure { by, test, .. }) = &trial.outcome
             && (by == trial::MODEL || !test.is_empty())
         {
@@ -224,7 +225,7 @@ fn failing_without(workshop: &Workshop, trials: &[Trial], locks: &[String]) -> R
     Ok(findings)
 }
 
-/// The locks that these models are of; none, which stands for all, if one is of no lock.
+/// The locks of these models. None, which stands for all, if a model belongs to no lock.
 fn locks_of<'a>(models: &[String], locks: &'a [String]) -> Vec<&'a str> {
     // A model's name begins with that of its lock.
     let lock = |model: &String| {
@@ -305,7 +306,7 @@ mod tests {
         assert!(namesakes("crates/core/src/parking/parker.rs", &locks).is_empty());
     }
 
-    /// The list does not outlive what it is about.
+    /// A model that belongs to no lock stands for all locks.
     #[test]
     fn models_of_no_lock_stand_for_all() {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! `docs/internals/orderings.md`: the evidence for every ordering, made by the models.
 //!
-//! The models are run by a program of their own crate (`crates/model/src/bin/orderings`), on which
-//! nothing here depends.
+//! The models are run by a program of their own crate (`crates/model/src/bin/orderings`). Nothing
+//! here depends on that crate.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::{Finding, Misuse, files};
 /// The document.
 const DOCUMENT: &str = "docs/internals/orderings.md";
 
-/// Makes the document anew and writes it. What there is to say.
+/// Makes the document again and writes it. Returns a message.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub fn write() -> Result<String> {
     Ok(format!("{DOCUMENT} is written\n"))
 }
 
-/// Makes the document anew, and says where the one that is there differs.
+/// Makes the document again, and returns where the present one differs.
 ///
 /// # Errors
 ///
@@ -36,7 +36,7 @@ pub fn check() -> Result<Vec<Finding>> {
     Ok(difference(&there, &document).into_iter().collect())
 }
 
-/// Shows the models of these locks, and what becomes of each without an ordering.
+/// Shows the models of these locks, and the result of each without an ordering.
 ///
 /// # Errors
 ///

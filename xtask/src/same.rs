@@ -1,12 +1,11 @@
-//! Whether the command still prints what it printed: digests of the results of a fixed set of
-//! simulations.
+//! Whether the command still prints the same: digests of the results of a fixed set of simulations.
 //!
-//! What is simulated is the same on every machine and in every run, so a change of the sources that
-//! means to change no result must change no digest. `xtask/same.txt` has a line for each run: the
-//! digest of what it prints, and its command line. The lines are made from the command's own lists
-//! (`plan`) when the file is written, and read from it otherwise, so that a lock that the command
-//! no longer knows is a difference and not a gap. Results name no version, host or time; so nothing
-//! is left out of a digest.
+//! A simulation gives the same result on every machine and in every run. So a change of the sources
+//! that is not meant to change a result must not change a digest. `xtask/same.txt` has a line for
+//! each run: the digest of its output, and its command line. When the file is written, the lines
+//! are made from the command's own lists (`plan`). Otherwise they are read from the file. So a lock
+//! that the command no longer knows is a difference and not a gap. Results contain no version, host
+//! or time, so nothing is left out of a digest.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,24 +27,25 @@ use program::{Output, Program};
 /// The digests, from the root of the repository.
 const FILE: &str = "xtask/same.txt";
 
-/// How many differing runs are shown whole. All are counted.
+/// How many differing runs are shown in full. All are counted.
 const SHOWN: usize = 20;
 
-/// What stands above the lines.
+/// The head of the file.
 const HEAD: &str = "\
 # Digests of what the command prints, for `cargo xtask same`. Made by `cargo xtask same --write`: not edited by hand.
 ";
 
-/// What is to be compared.
+/// The subject of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// A command from before, which is asked what differs.
+    /// An older command, which is run to show the differences.
     pub old: Option<PathBuf>,
-    /// Words that a run has all of; all runs have none.
+    /// Words that each selected run must contain; every run if there are none.
     pub words: Vec<String>,
 }
 
-/// Runs everything that the command's lists name, and writes the digests. Says how many.
+/// Runs everything that the command's lists name, and writes the digests. Returns a message with
+/// their number.
 ///
 /// # Errors
 ///
@@ -66,12 +66,12 @@ pub fn write(nearlock: Option<&Path>) -> Result<String> {
     Ok(format!("{FILE}: {} runs in {} s\n", runs.len(), began.elapsed().as_secs()))
 }
 
-/// Runs what the file has, and finds what prints something else.
+/// Runs the lines of the file, and finds those with another output.
 ///
 /// # Errors
 ///
-/// If the command does not build or cannot be run, or the file is not as it is written; [`Misuse`]
-/// if no run has all of the words.
+/// If the command does not build or cannot be run, or the file has another form; [`Misuse`] if no
+/// run has all the words.
 pub fn compare(nearlock: Option<&Path>, comparison: &Comparison) -> Result<(String, Vec<Finding>)> {
     let path = files::root().join(FILE);
     let text = fs::read_to_string(&path)
@@ -95,8 +95,8 @@ pub fn compare(nearlock: Option<&Path>, comparison: &Comparison) -> Result<(Stri
     Ok((report, findings(&differing, comparison.old.as_deref())?))
 }
 
-/// One for each differing run, or for the first of them; and one that says what differs in all of
-/// them together.
+/// A finding for each differing run, or for the first of them, and one about the differences of all
+/// of them together.
 fn findings(differing: &[(usize, &Line, Output)], old: Option<&Path>) -> Result<Vec<Finding>> {
     let runs: Vec<_> = differing.iter().map(|(_, line, _)| line.arguments.clone()).collect();
     let before = old.map(|old| Program::at(old)?.outputs(&runs)).transpose()?;
@@ -128,7 +128,7 @@ fn findings(differing: &[(usize, &Line, Output)], old: Option<&Path>) -> Result<
     Ok(findings)
 }
 
-/// The command at this path, or else as it is built here.
+/// The command at this path, or otherwise the one that is built here.
 fn program(nearlock: Option<&Path>) -> Result<Program> {
     nearlock.map_or_else(Program::build, Program::at)
 }

@@ -1,7 +1,7 @@
-//! Rules of style for Rust sources: the length of files and `bool` parameters here, the locks' own
-//! in [`locks`].
+//! Rules of style for Rust sources: the length of files and `bool` parameters. The rules for locks
+//! are in [`locks`].
 //!
-//! Functions that a macro writes are not seen.
+//! Functions that a macro makes are not seen.
 
 use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
@@ -12,7 +12,7 @@ use crate::files::TextFile;
 
 pub mod locks;
 
-/// How many lines a file may have.
+/// The largest number of lines of a file.
 const FILE_LINES: usize = 500;
 
 /// Public functions that may take a `bool`, and why.
@@ -27,7 +27,7 @@ pub fn long_file(file: &TextFile) -> Option<Finding> {
     (lines > FILE_LINES).then(|| file.finding(format!("has {lines} lines, more than {FILE_LINES}")))
 }
 
-/// Public functions and methods that take a `bool`, which says nothing where they are called.
+/// Public functions and methods that take a `bool`, whose meaning is not visible in a call.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub fn bool_parameters(file: &TextFile) -> Result<Vec<Finding>> {
 }
 
 struct Function {
-    /// With the type or trait that it belongs to.
+    /// Includes the type or trait that it belongs to.
     name: String,
     line: usize,
     /// Is `pub`, or belongs to a trait that is.

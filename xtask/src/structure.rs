@@ -1,10 +1,10 @@
-//! The shape of the repository: how its lines are spread over the crates, and which files of a
-//! crate use each other.
+//! The structure of the repository: how its lines are distributed over the crates, and which files
+//! of a crate use each other.
 //!
-//! A file uses another if it names something that is declared there. A name is followed through the
-//! modules that only pass it on (`pub use`), which are not used by that. A module and those within
-//! it may use each other. Tests may name what they like. Methods are not seen, nor what a macro
-//! makes of its arguments.
+//! A file uses another if it names an item that is declared there. A name is followed through
+//! modules that only pass it on (`pub use`); this does not count as a use of these modules. A
+//! module and the modules within it may use each other. Tests may name anything. Methods are not
+//! seen, and neither is the code that a macro makes of its arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +20,13 @@ mod names;
 use modules::Tree;
 use names::Uses;
 
-/// How many of all lines of Rust the largest crate may have, in percent.
+/// The largest share of all lines of Rust that one crate may have, in percent.
 const LARGEST_PERCENT: usize = 22;
 
 /// How many files of a crate may use each other in a circle.
 const CIRCLE_FILES: usize = 2;
 
-/// A crate with more than its share of the lines, those of its tests included.
+/// A crate with more than its share of the lines, including those of its tests.
 pub fn large_crates(files: &[TextFile]) -> Vec<Finding> {
     let mut lines = BTreeMap::<_, usize>::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
@@ -63,7 +63,7 @@ pub fn large_circles(sources: &[TextFile]) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Says what leads from each file to the next.
+/// A finding that names the uses from each file to the next.
 fn finding(sources: &[TextFile], uses: &Uses, circle: &[(usize, usize)]) -> Finding {
     let files: BTreeSet<_> = circle.iter().map(|(from, _)| *from).collect();
     let mut what =
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn what_is_no_use_is_passed_over() {
         for (a, b, c) in [
-            // Tests, and what is passed on.
+            // Tests, and names that are passed on.
             (
                 "struct A(crate::b::B);",
                 "struct B(crate::c::C);",

@@ -1,6 +1,6 @@
-//! What no text of the repository says: marks of unfinished work, and paths outside it.
+//! Text that the repository must not contain: marks of unfinished work, and paths outside it.
 //!
-//! The patterns are put together from halves, so that this file does not break its own rule.
+//! The patterns are made from two halves, so that this file does not break its own rule.
 
 use crate::Finding;
 use crate::files::TextFile;
@@ -11,7 +11,7 @@ const WORDS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX"
 /// Macros that stand for unwritten code.
 const MACROS: &[&str] = &[concat!("to", "do!("), concat!("unimpl", "emented!(")];
 
-/// Beginnings of paths that exist on the machine of whoever wrote them only.
+/// Prefixes of paths that exist only on the machine of the person who wrote them.
 const OUTSIDE: &[&str] = &[concat!("/wo", "rk/"), concat!("/tmp/", "target"), concat!("../", "shared")];
 
 /// Marks of unfinished work.

@@ -1,9 +1,9 @@
 //! `docs/guide/add-a-lock.md`, followed step by step in a copy of the repository.
 //!
-//! The copy lies under the target directory, and is built in that very target directory, so that
-//! only our own crates are built again, under a version of their own. In the end the copy goes
-//! away, and the command `nearlock` of the repository comes back to its place. What cargo has built
-//! of the copy stays with the rest that cargo has built; the next run writes over it.
+//! The copy is under the target directory, and is built in that same target directory under a
+//! separate version. So only nearlock's own crates are built again. At the end the copy is removed,
+//! and the command `nearlock` of the repository is put back in its place. The other build results
+//! of the copy stay, and the next run overwrites them.
 
 use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const GUIDE: &str = "docs/guide/add-a-lock.md";
 
 /// A copy of the repository.
 struct Copy {
-    /// All that is ours alone.
+    /// The directory that only this test uses.
     directory: PathBuf,
     /// The copy itself.
     root: PathBuf,
@@ -57,14 +57,15 @@ impl Copy {
         Ok(fs::write(path, text)?)
     }
 
-    /// What a build of the copy's command writes over: where it is, and where it is kept meanwhile.
+    /// The files that a build of the copy's command overwrites: where each is, and where it is kept
+    /// meanwhile.
     fn command(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> + use<> {
         let (built, directory) = (self.target.join("debug"), self.directory.clone());
         let names = [format!("nearlock{EXE_SUFFIX}"), "nearlock.d".to_owned()];
         names.into_iter().map(move |name| (built.join(&name), directory.join(&name)))
     }
 
-    /// Whether the program succeeds, and what it prints: errors first.
+    /// Runs the program. Returns how it ended, and its output: errors first.
     fn run(&self, program: &str, arguments: &[&str]) -> Result<(End, String)> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.root);
@@ -81,7 +82,7 @@ impl Copy {
         Ok((end, [&*output.stderr, &*output.stdout].map(String::from_utf8_lossy).concat()))
     }
 
-    /// Does the step. What commands print is added to `printed`.
+    /// Does the step. The output of commands is added to `printed`.
     fn take(&self, step: &Step, printed: &mut String) -> Result<()> {
         match &step.action {
             Action::Create(path, text) => {
@@ -113,8 +114,9 @@ impl Copy {
     }
 }
 
-/// The manifest with a version that no other build has. Else cargo would take the copy's crates for
-/// the repository's: to it a crate is its name, its version, and its place within the workspace.
+/// The manifest with a version that no other build has. Otherwise cargo would take the copy's
+/// crates for the repository's, because it identifies a crate by its name, its version, and its
+/// place within the workspace.
 fn as_other_version(manifest: &str) -> Result<String> {
     let (before, after) = manifest.split_once("\nversion = \"").context("the workspace has a version")?;
     let (version, after) = after.split_once('"').context("a quotation mark")?;
@@ -124,7 +126,7 @@ fn as_other_version(manifest: &str) -> Result<String> {
 impl Drop for Copy {
     fn drop(&mut self) {
         for (place, kept) in self.command() {
-            // Whether there is one to be removed, or to come back, is not known.
+            // There may be no file to remove or to move back.
             _ = fs::remove_file(&place);
             _ = fs::rename(kept, place);
         }

@@ -5,13 +5,13 @@ use xtask::files::{self, TextFile};
 use xtask::sources::{self, locks};
 use xtask::{Finding, dependencies, documents, manifests, structure, texts};
 
-/// Fails with all findings, a line each.
+/// Fails with all findings, one per line.
 fn none(findings: Vec<Finding>) {
     let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
     assert!(lines.is_empty(), "\n{}", lines.join("\n"));
 }
 
-/// Fails with all that the check finds in the files.
+/// Fails with all findings of the check in the files.
 fn none_in(files: Vec<TextFile>, check: impl Fn(&TextFile) -> Result<Vec<Finding>>) -> Result<()> {
     let findings: Vec<_> = files.iter().map(check).collect::<Result<_>>()?;
     none(findings.concat());

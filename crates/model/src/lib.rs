@@ -97,7 +97,7 @@
 //! | newcomers behind a head (the same) | 6 or 7 | 1 or 2 | 300 |
 //! | staged queues (CNA) | 6 to 8 | 1 or 2 | 300 |
 //! | the parking token; waiters | 2 or 3 | | 500 |
-//! | [`crowd`](readers::crowd) of readers and writers, urgent or not, who downgrade and try (locks with readers) | 3 | 5 | 300 |
+//! | [`crowd`](readers::crowd) of readers and writers, urgent or not, that downgrade and try (locks with readers) | 3 | 5 | 300 |
 //! | the same | 6 | 5 | 150 |
 //! | the same | 12 | 3 | 40 |
 //! | [`crowd`](timed::crowd) of threads that give up, and cancel each other (locks with limits) | 4 | 6 | 400 |

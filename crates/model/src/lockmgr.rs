@@ -35,7 +35,7 @@ pub enum Deed {
     ReadPast,
     /// Reads, and then writes, perhaps after others.
     Upgrade,
-    /// Reads, and then writes if nobody else reads.
+    /// Reads, and then writes if no other thread reads.
     TryUpgrade,
     /// Writes in a nested section.
     WriteTwice,

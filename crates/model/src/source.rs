@@ -90,7 +90,8 @@ pub(crate) fn sources() -> Result<Vec<(String, String)>> {
 }
 
 /// The operations with orderings in the sources of the locks. In addition all other orderings
-/// there, as `file:line`, which the models cannot see. The files of `OTHER` are left out.
+/// there, as `file:line`, which the models cannot see. Files whose orderings models do not exercise
+/// are left out.
 ///
 /// # Errors
 ///

@@ -97,8 +97,8 @@ struct Excludes {
 }
 
 impl Excludes {
-    /// Each of the threads calls `act` over and over, with a node of its own and a count that
-    /// increases. `act` returns how many exclusive sections it has executed.
+    /// Each of the threads calls `act` over and over, with its own node and a count that increases.
+    /// `act` returns how many exclusive sections it has executed.
     fn over_and_over<L: RawLock>(self, act: impl Fn(&Guarded<L>, &L::Node, u64) -> u64 + Sync) {
         let guarded = Guarded::<L>::default();
         let total = AtomicU64::new(0);

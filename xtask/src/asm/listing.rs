@@ -1,16 +1,18 @@
 //! A compiler's listing: the functions in it, and their fast paths.
 //!
-//! The *fast path* of a function is whatever can be executed on a way from its beginning to a
-//! return without waiting and without a call. A way through a slow path that is out of line does
-//! not count, nor one through a loop that pauses; both outcomes of an attempt do. Three calls count
-//! as instructions: an atomic one of processors that may not have it; the question who the caller
-//! is, for locks that name their owner (`WHO`); and that where the caller's own data is
-//! (`OWN`), for locks whose holder is in a section.
+//! The *fast path* of a function consists of all instructions on a way from its beginning to a
+//! return that neither waits nor calls. A way through an out-of-line slow path does not count, and
+//! neither does one through a loop that pauses. Both outcomes of an attempt count.
+//!
+//! Three calls count as instructions. The first is the call of an atomic operation for processors
+//! that may not have the instruction. The second asks who the caller is (`WHO`), for locks that
+//! name their owner. The third asks where the caller's own data is (`OWN`), for locks whose holder
+//! is in a section.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fmt, mem};
 
-/// What listings say in different ways.
+/// The processors, whose listings differ in form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
     /// x86-64, in the syntax of AT&T.
@@ -19,7 +21,7 @@ pub enum Processor {
     Arm,
 }
 
-/// How an instruction goes on.
+/// How the program continues after an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Flow {
     /// To the next one.
@@ -28,7 +30,7 @@ enum Flow {
     Jump(String),
     /// To this label or to the next one.
     Branch(String),
-    /// To the next one, or elsewhere and not back.
+    /// To the next one, or elsewhere without coming back.
     BranchAway,
     /// To the caller.
     Return,
@@ -47,18 +49,19 @@ struct Instruction {
 #[derive(Clone, Debug, Default)]
 struct Function {
     instructions: Vec<Instruction>,
-    /// Labels, and which instruction follows each.
+    /// Labels, and the instruction that follows each.
     labels: BTreeMap<String, usize>,
 }
 
 /// The fast path of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastPath {
-    /// Its instructions, with labels and places out of line named alike in all functions.
+    /// Its instructions, in which labels and out-of-line places have the same names in all
+    /// functions.
     pub instructions: Vec<String>,
-    /// How many instructions the shortest way through it executes.
+    /// The number of instructions on the shortest way.
     pub shortest: usize,
-    /// How many the longest does, without going anywhere twice.
+    /// The number of instructions on the longest way that visits no instruction twice.
     pub longest: usize,
 }
 
@@ -107,13 +110,13 @@ impl Listing {
         listing
     }
 
-    /// The names that begin a function or are its second name.
+    /// The names that begin a function or are a second name of one.
     pub fn symbols(&self) -> impl Iterator<Item = &str> {
         self.functions.keys().chain(self.aliases.keys()).map(String::as_str)
     }
 
-    /// The symbol that has the code: that of the function whose second name this may be, or that
-    /// this function does nothing but go to.
+    /// The symbol that has the code. This may be a second name of a function, or a function that
+    /// only jumps to another one.
     pub fn resolve<'a>(&'a self, symbol: &'a str) -> &'a str {
         let mut symbol = symbol;
         loop {
@@ -140,7 +143,7 @@ impl Listing {
         load.split([' ', ',']).find_map(|operand| operand.strip_prefix(['$', '#'])?.parse().ok())
     }
 
-    /// The fast path of this function. `None` if there is none, or no such function.
+    /// The fast path of this function. `None` if there is none, or if there is no such function.
     pub fn fast_path(&self, symbol: &str) -> Option<FastPath> {
         let function = self.functions.get(self.resolve(symbol))?;
         let path = function.fast_path();
@@ -155,7 +158,7 @@ impl Listing {
 }
 
 impl Function {
-    /// Which instructions are on the fast path.
+    /// The instructions that are on the fast path.
     fn fast_path(&self) -> BTreeSet<usize> {
         let count = self.instructions.len();
         let next: Vec<Vec<usize>> = (0..count).map(|index| self.next(index)).collect();
@@ -170,7 +173,7 @@ impl Function {
         forward.intersection(&backward).copied().filter(stays).collect()
     }
 
-    /// Adds the lengths of all ways from this instruction to a return, after those that were
+    /// Adds the lengths of all ways from this instruction to a return, after the instructions in
     /// `done`.
     fn walk(&self, at: usize, path: &BTreeSet<usize>, done: &mut BTreeSet<usize>, lengths: &mut Vec<usize>) {
         if !path.contains(&at) || !done.insert(at) {
@@ -185,7 +188,7 @@ impl Function {
         done.remove(&at);
     }
 
-    /// Where an instruction may go on within the fast path.
+    /// The instructions that may follow within the fast path.
     fn next(&self, index: usize) -> Vec<usize> {
         let label = |label: &String| self.labels.get(label).copied();
         let mut next = match &self.instructions[index].flow {
@@ -199,7 +202,8 @@ impl Function {
     }
 
     fn texts(&self, path: &BTreeSet<usize>) -> Vec<String> {
-        // A label is named by where on the path it is; one that is not on the path is out of line.
+        // The name of a label is its position on the path. A label that is not on the path is out
+        // of line.
         let target = |label: &String| match self.labels.get(label) {
             Some(at) if path.contains(at) => format!("+{}", path.range(..at).count()),
             _ => "away".to_owned(),
@@ -218,7 +222,7 @@ impl Function {
     }
 }
 
-/// All that can be reached from these.
+/// All instructions that can be reached from these.
 fn reached(from: impl Iterator<Item = usize>, next: &[Vec<usize>]) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut left: Vec<usize> = from.collect();
@@ -264,12 +268,12 @@ impl Processor {
     }
 }
 
-/// The function that says who the caller is, in its mangled name.
+/// The mangled name of the function that returns the caller's thread id.
 const WHO: &str = "11nearlock_os6thread2id";
 
-/// The function that says where data of the calling thread is.
+/// The function that returns the address of the calling thread's data.
 const OWN: &str = "__tls_get_addr";
-/// What stands before the call that does so on Arm: the function is in a register.
+/// The line before such a call on Arm, where the function is in a register.
 const OWN_CALL_NEXT: &str = ".tlsdesccall";
 
 fn is_local(target: &str) -> bool {
@@ -293,7 +297,7 @@ fn arm_flow(mnemonic: &str, target: &str) -> Flow {
     match mnemonic {
         "ret" => Flow::Return,
         "b" if is_local(target) => Flow::Jump(target.to_owned()),
-        // An atomic instruction of processors that may not have it: a function of the compiler's.
+        // An atomic instruction of processors that may not have it is a function of the compiler.
         "bl" if target.starts_with("__aarch64_") || target.contains(WHO) => Flow::Next,
         "b" | "bl" | "br" | "blr" | "isb" | "yield" | "wfe" | "brk" => Flow::Away,
         "cbz" | "cbnz" | "tbz" | "tbnz" if is_local(target) => Flow::Branch(target.to_owned()),

@@ -12,7 +12,7 @@ use syn::{Attribute, Item};
 use super::reasons;
 use crate::files::TextFile;
 
-/// How often the lines of a file were reached, by number from 1; only lines with code.
+/// How often each line of a file was reached, by its number from 1; only lines with code.
 pub type Counts = BTreeMap<usize, u64>;
 
 /// A line that nothing reaches.
@@ -20,7 +20,7 @@ pub type Counts = BTreeMap<usize, u64>;
 pub struct Missed<'a> {
     /// Its number, from 1.
     pub number: usize,
-    /// What it says, without the spaces around it.
+    /// Its text, without the spaces around it.
     pub text: &'a str,
     /// Why nothing reaches it, if that is known.
     pub reason: Option<&'static str>,
@@ -31,17 +31,17 @@ pub struct Missed<'a> {
 pub struct FileLines<'a> {
     /// The file.
     pub source: &'a TextFile,
-    /// How many have code.
+    /// The number of lines with code.
     pub total: usize,
-    /// Those that nothing reaches.
+    /// The lines that nothing reaches.
     pub missed: Vec<Missed<'a>>,
 }
 
-/// Counts by path from `root`, from what lcov calls a tracefile.
+/// Counts by path from `root`, from a file that lcov calls a tracefile.
 ///
 /// # Errors
 ///
-/// If it is none.
+/// If it is not a tracefile.
 pub fn read(tracefile: &str, root: &Path) -> Result<BTreeMap<String, Counts>> {
     let mut files = BTreeMap::new();
     let mut path = String::new();
@@ -61,7 +61,7 @@ pub fn read(tracefile: &str, root: &Path) -> Result<BTreeMap<String, Counts>> {
     Ok(files)
 }
 
-/// The lines of these files, without the items that are only there for tests, and without their files.
+/// The lines of these files, without items and files that exist only for tests.
 ///
 /// # Errors
 ///
@@ -94,7 +94,8 @@ pub fn without_tests<'a>(
     Ok(files)
 }
 
-/// The lines whose count is 0. What is the reason for one is for those right behind it too.
+/// The lines whose count is 0. The reason for a line also applies to the missed lines right after
+/// it.
 fn missed(source: &TextFile, counts: impl Iterator<Item = (usize, u64)>) -> Vec<Missed<'_>> {
     let texts: Vec<_> = source.text.lines().map(str::trim).collect();
     let mut missed = Vec::new();
@@ -111,7 +112,7 @@ fn missed(source: &TextFile, counts: impl Iterator<Item = (usize, u64)>) -> Vec<
     missed
 }
 
-/// Share of the lines that are reached, in percent.
+/// The share of the lines that are reached, in percent.
 pub fn percent(files: &[FileLines<'_>]) -> f64 {
     let total: usize = files.iter().map(|file| file.total).sum();
     let missed: usize = files.iter().map(|file| file.missed.len()).sum();
@@ -144,12 +145,12 @@ pub fn report(files: &[FileLines<'_>]) -> String {
     text + "\nLines for other processors than this one are not compiled, and not counted.\n"
 }
 
-/// Collects what `#[cfg(test)]` stands before.
+/// Collects the items that have `#[cfg(test)]`.
 struct TestItems<'a> {
     source: &'a TextFile,
     /// The lines of such items.
     lines: BTreeSet<usize>,
-    /// The paths of such modules that are files of their own, without `.rs`.
+    /// The paths of such modules that are separate files, without `.rs`.
     modules: Vec<String>,
 }
 
@@ -177,7 +178,7 @@ impl<'ast> Visit<'ast> for TestItems<'_> {
     }
 }
 
-/// Those before a module, function, constant or `impl`: others have no code.
+/// The attributes of a module, function, constant or `impl`; other items have no code.
 fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Mod(item) => &item.attrs,
@@ -238,7 +239,8 @@ fn ships() {}
         let files = lines_of(&sources, &tracefile);
         let paths: Vec<_> = files.iter().map(|file| &*file.source.path).collect();
         assert_eq!(paths, ["c/src/lib.rs", "c/src/a.rs", "c/src/testing_grounds.rs"]);
-        // That of the test module on the same line is left out too, which is why modules have lines of their own.
+        // A line that it shares with the test module is left out too, which is why modules have
+        // separate lines.
         assert_eq!(files[1].total, 0);
         let missed: Vec<_> = files[0].missed.iter().map(|line| line.text).collect();
         assert_eq!((files[0].total, missed), (3, vec!["fn missed() {}", "fn ships() {}"]));

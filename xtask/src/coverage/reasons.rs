@@ -1,10 +1,10 @@
-//! Why nothing reaches some lines, or not always.
+//! Reasons why nothing reaches some lines, or not always.
 
 use crate::Finding;
 use crate::files::TextFile;
 
-/// A line that need not be reached, nor need those that follow it up to the next that is: all that read so in this
-/// file.
+/// A line that need not be reached. The lines after it, up to the next line that is reached, need
+/// not be reached either. This applies to all lines of the file with this text.
 #[derive(Clone, Copy, Debug)]
 pub struct Reason {
     /// The file, from the root of the repository.
@@ -36,7 +36,7 @@ const fn reason(file: &'static str, line: &'static str, why: &'static str) -> Re
     Reason { file, line, why }
 }
 
-/// All of them.
+/// All reasons.
 pub const REASONS: &[Reason] = &[
     reason("crates/collection/src/classic/hmcs.rs", "const fn new() -> Self {", COMPILER),
     reason("crates/collection/src/classic/parking_lot_mutex.rs", "Err(seen) => word = seen,", RACE),

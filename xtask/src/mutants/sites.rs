@@ -1,4 +1,4 @@
-//! Where a memory ordering of `core` or `collection` can be weakened, found in the text.
+//! The places in the text where a memory ordering of `core` or `collection` can be weakened.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use proc_macro2::{Delimiter, Ident, Literal, TokenStream, TokenTree};
 use crate::files::TextFile;
 use crate::sources::locks::{ORDERINGS, ends_item, is_cfg_test, is_sign, tokens, within};
 
-/// Files and folders of these that are no algorithm: locks that are broken on purpose, and unit
+/// Files and folders of these that are not algorithms: locks that are broken on purpose, and unit
 /// tests.
 const LEFT_OUT: &[&str] = &["controls", "testing", "tests"];
 
 /// Macros whose orderings order nothing.
 const CHECKS: &[&str] = &["assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "matches"];
 
-/// An ordering, or a fence, and what becomes of it.
+/// An ordering, or a fence, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The file, from the root of the repository.
@@ -24,11 +24,11 @@ pub struct Site {
     pub line: usize,
     /// The bytes of the file that are replaced.
     pub bytes: Range<usize>,
-    /// By what.
+    /// The replacement.
     pub replacement: &'static str,
-    /// What stands there now, in short.
+    /// A short form of the present text.
     pub original: String,
-    /// The line as it is.
+    /// The present line.
     pub code: String,
 }
 
@@ -38,7 +38,7 @@ impl Site {
         [&text[..self.bytes.start], self.replacement, &text[self.bytes.end..]].concat()
     }
 
-    /// What is done to it.
+    /// A description of the change.
     pub fn change(&self) -> String {
         match self.replacement {
             "" => format!("without {}", self.original),
@@ -52,7 +52,7 @@ impl Site {
     }
 }
 
-/// All sites of these files, in order. An AcqRel is two.
+/// All sites of these files, in order. An AcqRel counts as two.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Running tests until the first that fails.
+//! Runs tests until the first that fails.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use cargo_metadata::Message;
 
-/// Tests that look at the sources too, and so may fail though no lock misbehaves, or that run all
-/// models, which is done before.
+/// Tests that also read the sources, and so may fail though no lock misbehaves. Also left out are
+/// tests that run all models, because that is done before.
 const LEFT_OUT: &[&str] = &[
     "the_document_is_up_to_date",
     "a_page_of_orderings_that_was_edited_is_found_out",
@@ -20,35 +20,35 @@ const LEFT_OUT: &[&str] = &[
     "every_working_lock_has_models",
 ];
 
-/// Whoever fails, if it is a model.
+/// The name under which a model fails.
 pub const MODEL: &str = "model";
 
 /// How long the tests of one program may take.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// How a mutant fared.
+/// The result for a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A test has failed.
     Caught(Failure),
     /// No test has.
     Survived,
-    /// It tells nothing: why.
+    /// The result says nothing, for this reason.
     Undecided(String),
 }
 
 /// A test that has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its package, or the program that is no test.
+    /// Its package, or the program if it is not a test.
     pub by: String,
     /// Its name.
     pub test: String,
-    /// The beginning of what it says.
+    /// The beginning of its message.
     pub message: String,
 }
 
-/// A copy of the repository, and where it is built.
+/// A copy of the repository, and its target directory.
 #[derive(Debug)]
 pub struct Workshop {
     /// The copy.
@@ -63,15 +63,16 @@ impl Workshop {
         let mut cargo = Command::new("cargo");
         cargo.args(arguments).current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
         cargo.env("CARGO_TERM_COLOR", "never").env("RUST_BACKTRACE", "0").env_remove("RUSTFLAGS");
-        // Those of the cargo that runs us, which may be of another toolchain.
+        // These variables belong to the cargo that runs this program, which may be of another
+        // toolchain.
         for variable in ["CARGO", "CARGO_MANIFEST_DIR", "RUSTUP_TOOLCHAIN", "RUSTC"] {
             cargo.env_remove(variable);
         }
         cargo
     }
 
-    /// Runs the models of these locks as they are, of all and of the parts that are no locks if
-    /// there is none, until one fails.
+    /// Runs the unchanged models of these locks until one fails. If there is no lock, it runs those
+    /// of all locks and of the parts that are no locks.
     ///
     /// # Errors
     ///
@@ -88,7 +89,8 @@ impl Workshop {
         watch(command, MODEL)
     }
 
-    /// Runs the tests of these names of the package, all if there is none, until one fails.
+    /// Runs the tests of the package with these names until one fails; all tests if there is no
+    /// name.
     ///
     /// # Errors
     ///
@@ -118,7 +120,7 @@ impl Workshop {
         command
     }
 
-    /// The programs that cargo makes by these arguments; nothing if they do not compile.
+    /// The programs that cargo builds with these arguments; `None` if they do not compile.
     fn build(&self, arguments: &[&str]) -> Result<Option<Vec<PathBuf>>> {
         let mut cargo = self.cargo(arguments);
         let output = cargo.arg("--message-format=json").stderr(Stdio::null()).output();
@@ -136,8 +138,8 @@ impl Workshop {
         Ok(Some(programs))
     }
 
-    /// Runs a command of cargo's that fails if something is wrong; `sign` begins the line that says
-    /// what.
+    /// Runs a command of cargo that fails if something is wrong; `sign` begins the line with the
+    /// reason.
     ///
     /// # Errors
     ///
@@ -159,11 +161,11 @@ impl Workshop {
     }
 }
 
-/// Runs a test program until a test fails, and no further.
+/// Runs a test program until a test fails, and then ends it.
 fn watch(mut command: Command, package: &str) -> Result<Outcome> {
     let (reader, writer) = io::pipe()?;
     let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // It has the ends to write to, and the pipe ends only when all are gone.
+    // The command has the write ends, and the pipe ends only when all of these are gone.
     drop(command);
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -199,13 +201,13 @@ fn watch(mut command: Command, package: &str) -> Result<Outcome> {
             }
         }
     };
-    // It may have ended already.
+    // The program may have ended already.
     _ = child.kill();
     _ = child.wait();
     Ok(end)
 }
 
-/// Reads what a test program prints.
+/// Reads the output of a test program.
 #[derive(Default)]
 struct Listener {
     /// Whether it is the program that runs models.
@@ -223,7 +225,7 @@ impl Listener {
     fn hear(&mut self, line: &str) -> Option<(String, String)> {
         if let Some(thread) = self.panicking.clone() {
             let message = self.messages.entry(thread).or_default();
-            // A list, or a struct, begins with a bracket alone.
+            // The message of a list or a struct begins with a line that has only a bracket.
             message.push_str(line.trim());
             if message.len() > 1 {
                 self.last.clone_from(message);
@@ -238,7 +240,8 @@ impl Listener {
         }
         let failed = line.strip_suffix(" FAILED")?;
         let Some(test) = failed.strip_prefix("test ").and_then(|test| test.strip_suffix(" ...")) else {
-            // Two that fail at once may lose their names. (Some tests run models that must fail.)
+            // Two tests that fail at the same time may lose their names. (Some tests run models
+            // that must fail.)
             return self.runs_models.then(|| (failed.to_owned(), self.last.clone()));
         };
         let message = self.messages.get(test).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What of a result differs from another.
+//! The differences between two results.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use super::program::Output;
 /// How many differences of a run are shown.
 const SHOWN: usize = 4;
 
-/// One of them.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// A path within the JSON, as `/3/ops_per_us`; or which part of the output.
+    /// A path within the JSON, such as `/3/ops_per_us`, or the part of the output.
     place: String,
     old: String,
     new: String,
@@ -28,7 +28,7 @@ impl Difference {
     }
 }
 
-/// For people, a line each.
+/// The differences in text form, one per line.
 pub(super) fn listed(differences: &[Difference]) -> String {
     let mut text = String::new();
     for Difference { place, old, new } in differences.iter().take(SHOWN) {
@@ -40,7 +40,7 @@ pub(super) fn listed(differences: &[Difference]) -> String {
     text
 }
 
-/// All of them.
+/// All differences.
 pub(super) fn between(old: &Output, new: &Output) -> Vec<Difference> {
     let mut differences = Vec::new();
     if old.status != new.status {
@@ -52,14 +52,14 @@ pub(super) fn between(old: &Output, new: &Output) -> Vec<Difference> {
         _ => differences.extend(texts("standard output", &old.out, &new.out)),
     }
     if differences.is_empty() {
-        // The same values, but written in another way.
+        // The values are the same, but written in another way.
         differences.extend(texts("standard output", &old.out, &new.out));
     }
     differences.extend(texts("standard error", &old.err, &new.err));
     differences
 }
 
-/// What is there on one side only.
+/// The text for a value that is on one side only.
 const NOTHING: &str = "(nothing)";
 
 fn values(place: String, old: &Value, new: &Value, differences: &mut Vec<Difference>) {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 pub(super) struct Line {
     /// In hexadecimal digits.
     pub digest: String,
-    /// Those of the command, separated by spaces. None has a space in it.
+    /// The arguments of the command, separated by spaces. No argument contains a space.
     pub arguments: String,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Line {
 ///
 /// # Errors
 ///
-/// If one is not a digest and a command line. `file` is named.
+/// If a line is not a digest and a command line. The error names `file`.
 pub(super) fn parse(text: &str, file: &str) -> Result<Vec<(usize, Line)>> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.starts_with('#'));
     let parse = |(number, line): (usize, &str)| {

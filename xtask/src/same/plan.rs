@@ -1,4 +1,4 @@
-//! What is run: everything that the command lists, in short.
+//! The runs: everything that the command lists, in short runs.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ struct Setup {
     flags: &'static str,
 }
 
-/// What each lock does: with NUMA nodes and a CPU to each thread; with readers; and with more
+/// The setups for each lock: with NUMA nodes and a CPU for each thread; with readers; and with more
 /// threads than CPUs, so that some sleep.
 const OF_LOCKS: &[Setup] = &[
     Setup { machine: MACHINE, workload: "locktorture", threads: "2,20,72", flags: "" },
@@ -21,44 +21,44 @@ const OF_LOCKS: &[Setup] = &[
     Setup { machine: SMALL_MACHINE, workload: "page-fault", threads: "3,9,32", flags: "" },
 ];
 
-/// Where all is tried that does not name a machine.
+/// The machine of runs that do not name one.
 const MACHINE: &str = "haswell-ex-4s";
 
-/// One of few CPUs.
+/// A machine with few CPUs.
 const SMALL_MACHINE: &str = "cortex-a7-quad";
 
-/// What each workload, each machine and each setting of locks is tried with: locks of every
+/// The locks with which each workload, each machine and each setting of locks is run: every
 /// algorithm.
 const ALGORITHMS: &str = "ttas,ticket,clh,hmcs,cohort,glibc-mutex,qspinlock,qspinlock-park,cna,cna-v13,\
     linux-counter-mutex,rwsem-xadd,linux-mutex,rwsem,freebsd-mtx,freebsd-spin-mtx,freebsd-rw,freebsd-lockmgr,\
     near-mutex,near-condvar";
 
-/// What other settings are tried with.
+/// The locks with which other settings are run.
 const FEW: &str = "qspinlock,cna,linux-mutex,near-mutex";
 
-/// Virtual time of a simulation: long enough that a waiter which is overtaken for 4 ms is handed
-/// the lock.
+/// The virtual time of a simulation. It is long enough for a waiter that is overtaken for 4 ms to
+/// get the lock by a hand-over.
 const WINDOW: &str = "--set simulation.warm-up-ns=1000000 --set simulation.window-ns=5000000";
 
-/// That of others.
+/// The virtual time of other simulations.
 const SHORT_WINDOW: &str = "--set simulation.warm-up-ns=500000 --set simulation.window-ns=2000000";
 
-/// How many jobs users do who would do a list of them.
+/// The number of jobs for users who would do a list of jobs.
 const FEW_JOBS: &str = "2";
 
-/// When a lock that is broken on purpose counts as livelocked.
+/// The time after which a lock that is broken on purpose counts as livelocked.
 const SOON: &str = " --set simulation.livelock-ns=400000";
 
-/// Of which tables something is varied, too, and how.
+/// The tables of which variations are run too, and the flags for these.
 const VARIED: &[(&str, &str)] = &[("cna-context1", "--band "), ("cna-context1", "--mechanisms ")];
 
-/// What the command lists.
+/// The contents of the command's lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lists {
-    /// With their families.
+    /// With the family of each.
     locks: Vec<(String, String)>,
     workloads: Vec<String>,
-    /// With the numbers of their CPUs.
+    /// With the number of CPUs of each.
     machines: Vec<(String, usize)>,
     tables: Vec<String>,
     settings: Vec<Setting>,
@@ -74,11 +74,11 @@ struct Setting {
 }
 
 impl Lists {
-    /// From what `nearlock list` prints of each.
+    /// Reads the lists from the output of `nearlock list`.
     ///
     /// # Errors
     ///
-    /// If it cannot be had, or has another form.
+    /// If the output cannot be had, or has another form.
     pub(super) fn read(list: impl Fn(&str) -> Result<String>) -> Result<Self> {
         let entries = |what, head| Ok::<_, anyhow::Error>(entries(&list(what)?, head));
         let names = |lines: Vec<String>| lines.iter().map(|line| word(line, 0).to_owned()).collect();
@@ -99,20 +99,20 @@ impl Lists {
     }
 }
 
-/// What stands above a list.
+/// The head of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
     None,
     Line,
 }
 
-/// The lines that begin an entry of a list: the others are indented. A blank line ends it.
+/// The lines that begin an entry of a list; the others are indented. A blank line ends the list.
 fn entries(text: &str, head: Head) -> Vec<String> {
     let lines = text.lines().skip(usize::from(head == Head::Line)).take_while(|line| !line.is_empty());
     lines.filter(|line| !line.starts_with(' ')).map(str::to_owned).collect()
 }
 
-/// The word of this index, or nothing.
+/// The word of this index, or an empty one.
 fn word(line: &str, index: usize) -> &str {
     line.split_whitespace().nth(index).unwrap_or_default()
 }
@@ -134,7 +134,7 @@ impl Setting {
     }
 }
 
-/// All runs: the longest first, so that none is alone at the end.
+/// All runs, the longest first, so that no long run remains alone at the end.
 pub(super) fn runs(lists: &Lists) -> Vec<String> {
     let Lists { locks, workloads, machines, tables, settings } = lists;
     let lists_of_jobs: String = workloads.iter().map(|workload| few_jobs(workload, settings)).collect();
@@ -165,7 +165,7 @@ fn simulate(machine: &str, workload: &str, locks: &str, threads: &str, flags: &s
     format!("simulate {what} --format json {flags}")
 }
 
-/// Shortens the list of a workload whose users do one to its end.
+/// Shortens the jobs of a workload whose users do a list of jobs to its end.
 fn few_jobs(workload: &str, settings: &[Setting]) -> String {
     let is_list = |setting: &&Setting| setting.name == format!("{workload}.jobs") && setting.default != "0";
     settings
@@ -174,7 +174,7 @@ fn few_jobs(workload: &str, settings: &[Setting]) -> String {
         .map_or(String::new(), |setting| format!(" --set {}={FEW_JOBS}", setting.name))
 }
 
-/// Runs with other values than the defaults: all of a workload's settings at once, and each of the
+/// Runs with other values than the defaults: all settings of a workload together, and each of the
 /// others alone.
 fn with_settings(settings: &[Setting], workloads: &[String]) -> Vec<String> {
     let mut runs = Vec::new();
@@ -186,7 +186,7 @@ fn with_settings(settings: &[Setting], workloads: &[String]) -> Vec<String> {
             // The length of a run.
             "simulation" if setting.name.ends_with("-ns") => continue,
             workload if workloads.iter().any(|known| known == workload) => {
-                // Of those that a list has, few.
+                // Only few jobs for workloads with a list of jobs.
                 let sets =
                     sets.take(1).filter(|_| few_jobs(workload, std::slice::from_ref(setting)).is_empty());
                 of_workloads.entry(workload).or_default().extend(sets);
@@ -208,13 +208,13 @@ fn with_settings(settings: &[Setting], workloads: &[String]) -> Vec<String> {
 }
 
 impl Setting {
-    /// What is set: a lock, a workload, the machine, ...
+    /// The first part of the name: a lock, a workload, the machine, ...
     fn owner(&self) -> &str {
         self.name.split('.').next().unwrap_or_default()
     }
 
-    /// Values that are not the default: all other words; or half as much, or else a small number,
-    /// which is seldom the same for two settings.
+    /// Values that are not the default. For words, all the others. For a number, half of the
+    /// default, or otherwise a small number, which is seldom the same for two settings.
     fn others(&self, index: usize) -> Vec<String> {
         let Some((least, greatest)) = self.limits() else {
             let words = self.range.split([',', ' ']).filter(|word| !["", "or"].contains(word));

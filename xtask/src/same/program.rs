@@ -12,23 +12,23 @@ use sha2::{Digest, Sha256};
 
 use crate::files;
 
-/// Digits of a digest in hexadecimal: enough that no two results of a few thousand have the same by
-/// chance.
+/// The number of hexadecimal digits of a digest, which suffices for a few thousand results: no two
+/// have the same digest by chance.
 pub(super) const DIGITS: usize = 16;
 
 /// The exit status of a command line that is not understood.
 const USAGE: i32 = 2;
 
-/// Characters of what a command says that refuses a run.
+/// The length of the message of a command that refuses a run.
 const REFUSAL: usize = 200;
 
 /// A binary of the command.
 pub(super) struct Program(PathBuf);
 
-/// All that a run prints.
+/// The whole output of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Output {
-    /// The exit status; none if a signal ended it.
+    /// The exit status; `None` if a signal ended the run.
     pub status: Option<i32>,
     pub out: String,
     pub err: String,
@@ -43,10 +43,10 @@ impl Output {
         digits
     }
 
-    /// What the command says if it does not know what it was asked for, or if it crashed. A lock
-    /// may fail: that is a result.
+    /// The message of the command if it does not know a name, or if it crashed. A lock may fail,
+    /// which is a result.
     pub(super) fn refusal(&self) -> Option<String> {
-        // Of the names that there are instead the first few do.
+        // The message lists the known names. The first few suffice.
         let first: String = self.err.lines().next().unwrap_or_default().chars().take(REFUSAL).collect();
         match self.status {
             Some(0 | 1) => None,
@@ -57,14 +57,14 @@ impl Output {
 }
 
 impl Program {
-    /// The one at this path.
+    /// The binary at this path.
     pub(super) fn at(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path)?;
         ensure!(path.is_file(), "there is no command {}", path.display());
         Ok(Self(path))
     }
 
-    /// The one of these sources, as it is released.
+    /// The binary of these sources, in the release profile.
     pub(super) fn build() -> Result<Self> {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo
@@ -84,15 +84,14 @@ impl Program {
         anyhow::bail!("cargo has built no command")
     }
 
-    /// What `nearlock list` prints.
+    /// The output of `nearlock list`.
     pub(super) fn list(&self, what: &str) -> Result<String> {
         let output = self.run(&format!("list {what}"))?;
         ensure!(output.status == Some(0), "nearlock list {what}: {}", output.err);
         Ok(output.out)
     }
 
-    /// What each of these runs prints. There are as many at a time as there are CPUs, each on one
-    /// of them.
+    /// The outputs of these runs. As many run at a time as there are CPUs, each with one thread.
     pub(super) fn outputs(&self, runs: &[String]) -> Result<Vec<Output>> {
         let workers = thread::available_parallelism().map_or(1, usize::from);
         eprintln!("{}: {} runs", self.0.display(), runs.len());
@@ -114,7 +113,7 @@ impl Program {
         Ok(done.into_iter().map(|(_, output)| output).collect())
     }
 
-    /// Without a home there is no cache: everything is simulated.
+    /// Runs the command. Without a home directory there is no cache, so everything is simulated.
     fn run(&self, arguments: &str) -> Result<Output> {
         let mut command = Command::new(&self.0);
         command.args(arguments.split_whitespace()).env("RAYON_NUM_THREADS", "1");

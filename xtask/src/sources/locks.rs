@@ -1,8 +1,7 @@
-//! Rules for the source of the locks: orderings in all of it, conditions in all but the root of
-//! `crates/core/src`.
+//! Rules for the source of the locks. The rule about orderings applies to all of it, and the rule
+//! about conditions to all except the root of `crates/core/src`.
 //!
-//! These rules are about tokens and lines and not about syntax, so that they hold inside macros
-//! too.
+//! These rules are about tokens and lines and not about syntax, so they apply inside macros too.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,7 @@ use crate::files::TextFile;
 const CORE: &str = "crates/core/src/";
 const COLLECTION: &str = "crates/collection/src/";
 
-/// The path of a source of the locks, from the folder of the crate's sources.
+/// The path of a source of the locks within its crate's folder of sources.
 pub(crate) fn within(path: &str) -> Option<&str> {
     path.strip_prefix(CORE).or_else(|| path.strip_prefix(COLLECTION))
 }
@@ -23,11 +22,11 @@ pub(crate) fn within(path: &str) -> Option<&str> {
 /// The orderings that need an explanation.
 pub(crate) const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
 
-/// How far above an ordering its explanation may stand.
+/// How many lines above an ordering its explanation may be.
 const LINES_ABOVE: usize = 8;
 
-/// Lines with an ordering that no comment `Ordering: ` above explains. Imports and test code need
-/// none.
+/// Lines with an ordering that is not explained by a comment `Ordering: ` above. Imports and test
+/// code need no explanation.
 ///
 /// # Errors
 ///
@@ -44,8 +43,8 @@ pub fn unexplained_orderings(file: &TextFile) -> Result<Vec<Finding>> {
     Ok(found.into_iter().filter(|&n| !explained(n)).map(|n| file.finding_at(n, &*what)).collect())
 }
 
-/// Conditional compilation in a lock, other than `#[cfg(test)]`: what is checked must be what
-/// ships.
+/// Conditional compilation in a lock, other than `#[cfg(test)]`: the code that is checked must be
+/// the code that ships.
 ///
 /// # Errors
 ///
@@ -60,7 +59,7 @@ pub fn conditional_code(file: &TextFile) -> Result<Vec<Finding>> {
 }
 
 fn is_lock(path: &str) -> bool {
-    // Nor is what the tests of both have for a platform.
+    // The test platforms of both crates are no locks either.
     let is_in_core = |path: &str| path.contains('/') && !path.starts_with("testing/");
     path.starts_with(COLLECTION) || path.strip_prefix(CORE).is_some_and(is_in_core)
 }
@@ -77,7 +76,7 @@ fn explains(line: &str) -> bool {
     comment.match_indices(SIGN).any(|(at, _)| !comment[at + SIGN.len()..].starts_with(':'))
 }
 
-/// The lines of the orderings outside of imports and test code.
+/// The lines with orderings, except those in imports and test code.
 fn orderings(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {

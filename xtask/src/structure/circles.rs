@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 type Edge = (usize, usize);
 
-/// Groups of more than `size` nodes of which each leads to each other: the edges within each.
+/// Groups of more than `size` nodes that all lead to each other. Returns the edges within each
+/// group.
 pub(super) fn larger_than(size: usize, edges: &BTreeSet<Edge>) -> Vec<Vec<Edge>> {
     let back: BTreeSet<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
     let mut left: BTreeSet<_> = edges.iter().map(|(from, _)| *from).collect();
@@ -20,7 +21,7 @@ pub(super) fn larger_than(size: usize, edges: &BTreeSet<Edge>) -> Vec<Vec<Edge>>
     circles
 }
 
-/// What the node leads to, itself included.
+/// The nodes that this node leads to, itself included.
 fn reached(node: usize, edges: &BTreeSet<Edge>) -> BTreeSet<usize> {
     let mut reached = BTreeSet::from([node]);
     let mut open = vec![node];

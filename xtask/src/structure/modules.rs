@@ -12,19 +12,19 @@ pub(super) type Segments = Vec<String>;
 
 /// A module: a file, or `mod name { ... }` in one.
 pub(super) struct Module {
-    /// Which file of the tree it is in.
+    /// The file of the tree that contains it.
     pub file: usize,
-    /// Itself for the root.
+    /// The module that contains it; the root itself for the root.
     pub parent: usize,
     /// Modules in it, by name.
     pub children: BTreeMap<String, usize>,
-    /// The names of all else that is declared in it.
+    /// The names of the other items that are declared in it.
     pub items: BTreeSet<String>,
-    /// Names that it has from elsewhere, and from where.
+    /// Names that it imports, and their paths.
     pub imports: BTreeMap<String, Segments>,
-    /// All of whose names it has.
+    /// The modules all of whose names it imports.
     pub globs: Vec<Segments>,
-    /// Without tests.
+    /// The items, without tests.
     pub syntax: Vec<Item>,
 }
 
@@ -38,11 +38,11 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// All crates that there are roots of among the sources.
+    /// The trees of all crates whose roots are among the sources.
     ///
     /// # Errors
     ///
-    /// If a file is not Rust, or not where a module is declared.
+    /// If a file is not Rust, or a module's file is not where the module is declared.
     pub(super) fn all(sources: &'a [TextFile]) -> Result<Vec<Self>> {
         let roots = (0..sources.len()).filter(|&file| is_root(&sources[file].path));
         roots.map(|root| Self::of(sources, root)).collect()
@@ -55,7 +55,7 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
-    /// Whether one module is the other, or within it.
+    /// Whether one module is the other, or is within it.
     pub(super) fn is_within(&self, inner: usize, outer: usize) -> bool {
         let mut at = inner;
         while at != outer && at != ROOT {
@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
         at == outer
     }
 
-    /// Adds the module that is a file, whose own modules are in the directory.
+    /// Adds the module that is a file. The module's own modules are in the directory.
     fn add_file(&mut self, file: usize, parent: usize, directory: &str) -> Result<usize> {
         let source = &self.sources[file];
         let syntax = syn::parse_file(&source.text).with_context(|| source.path.clone())?;
@@ -109,7 +109,7 @@ impl<'a> Tree<'a> {
         Ok(index)
     }
 
-    /// The file of a module, whose path without `.rs` this is.
+    /// The file of the module with this path, which has no `.rs`.
     fn declared(&self, path: &str, by: usize) -> Result<usize> {
         let is_it = |file: &TextFile| {
             file.path
@@ -148,7 +148,7 @@ impl Module {
     }
 }
 
-/// Whether it only passes names on.
+/// Whether the import only passes names on.
 pub(super) fn is_facade(import: &syn::ItemUse) -> bool {
     !matches!(import.vis, Visibility::Inherited)
 }
@@ -185,7 +185,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// What an item declares.
+/// The name that an item declares.
 fn name(item: &Item) -> Option<String> {
     let ident = match item {
         Item::Const(item) => &item.ident,

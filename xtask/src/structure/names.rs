@@ -1,4 +1,4 @@
-//! Which file declares what a file names.
+//! The files that declare the names that a file uses.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,11 @@ use syn::{Attribute, ItemUse, Macro, Path, UseTree, VisRestricted};
 
 use super::modules::{Module, ROOT, Segments, Tree, is_facade};
 
-/// Which files use which, by what names, and in which line each first.
+/// Which files use which, with the names, and the first line of each name.
 pub(super) type Uses = BTreeMap<(usize, usize), BTreeMap<String, usize>>;
 
-/// Through so many names and modules a path may lead: one that leads to itself has no end.
+/// The largest number of names and modules that a path may lead through: a path that leads to
+/// itself has no end.
 const STEPS_MAX: usize = 32;
 
 /// All uses within a crate.
@@ -33,7 +34,7 @@ pub(super) fn uses(tree: &Tree<'_>) -> Uses {
     uses
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// This module.
@@ -42,7 +43,7 @@ enum Place {
     In(usize),
 }
 
-/// Where the path leads, seen from this module. Nothing if out of the crate.
+/// The target of the path, seen from this module. `None` if it is outside of the crate.
 fn resolve(tree: &Tree<'_>, module: usize, path: &[String], steps: usize) -> Option<Place> {
     let steps = steps.checked_sub(1)?;
     let (first, rest) = path.split_first()?;
@@ -55,7 +56,7 @@ fn resolve(tree: &Tree<'_>, module: usize, path: &[String], steps: usize) -> Opt
     follow(tree, place, rest, steps)
 }
 
-/// Where the rest of a path leads.
+/// The target of the rest of a path.
 fn follow(tree: &Tree<'_>, place: Place, rest: &[String], steps: usize) -> Option<Place> {
     let (Place::Module(module), Some((first, rest))) = (place, rest.split_first()) else {
         return Some(place);
@@ -63,13 +64,13 @@ fn follow(tree: &Tree<'_>, place: Place, rest: &[String], steps: usize) -> Optio
     let place = match first.as_str() {
         "super" => Place::Module(tree.modules[module].parent),
         "self" => place,
-        // What no item declares a macro does.
+        // A name that no item declares is declared by a macro.
         _ => member(tree, module, first, Wanted::before(rest), steps).unwrap_or(Place::In(module)),
     };
     follow(tree, place, rest, steps)
 }
 
-/// What a name most likely means, where a module and something else have it.
+/// The likely meaning of a name that both a module and another item have.
 #[derive(Clone, Copy)]
 enum Wanted {
     Module,
@@ -82,7 +83,7 @@ impl Wanted {
     }
 }
 
-/// What a name means in a module.
+/// The meaning of a name in a module.
 fn member(tree: &Tree<'_>, module: usize, name: &str, wanted: Wanted, steps: usize) -> Option<Place> {
     let Module { children, items, imports, globs, .. } = &tree.modules[module];
     let child = || children.get(name).map(|child| Place::Module(*child));
@@ -127,7 +128,7 @@ impl Named {
         }
     }
 
-    /// Paths in what a macro is given, or makes.
+    /// Paths in the arguments of a macro, or in the code that it makes.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path = Segments::new();
         let mut line = 0;

@@ -156,7 +156,7 @@ fn functions_that_return_a_number_are_told_from_others() {
     }
 }
 
-/// A lock whose holder is in a section finds the caller's own count of them.
+/// A lock whose holder is in a section accesses the caller's own count of sections.
 #[test]
 fn the_search_for_the_callers_own_data_counts_as_an_instruction() {
     let text = "\
@@ -180,7 +180,7 @@ calls_arm:
     assert_eq!(length(Processor::Arm, "calls_arm"), None);
 }
 
-/// A lock that names its owner asks who that is on its fast path.
+/// A lock that names its owner asks for the caller's thread id on its fast path.
 #[test]
 fn the_question_who_the_caller_is_counts_as_an_instruction() {
     let text = "\

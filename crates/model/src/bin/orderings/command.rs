@@ -14,8 +14,8 @@ use nearlock_model::mutate::record;
 use nearlock_model::parts::PARTS;
 use nearlock_model::subjects::{all_models, models_of};
 
-/// Runs the models and drops each ordering in turn. The document goes to stdout, the steps to
-/// stderr.
+/// Runs the models and drops each ordering, one at a time. The document goes to stdout, the steps
+/// to stderr.
 #[derive(Debug, Parser)]
 #[command(name = "orderings")]
 struct Cli {
