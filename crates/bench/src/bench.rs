@@ -44,6 +44,7 @@ mod throughput;
 mod uncontended;
 mod wait;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use nearlock_core::settings::Setting;
@@ -127,8 +128,9 @@ pub enum BenchError {
     Setting(#[from] nearlock_os::OutOfRange),
 }
 
-/// Runs `plan` on this machine, and calls `done` after each run of a lock. Sets the lock settings
-/// of the process.
+/// Runs `plan` on this machine, and calls `done` after each run of a lock. If `done` breaks, the
+/// report has what was measured so far: of the last situation those rounds in which every lock ran.
+/// Sets the lock settings of the process.
 ///
 /// # Errors
 ///
@@ -137,7 +139,7 @@ pub fn run(
     plan: &Plan,
     machine: &TestBed,
     calibration: &Calibration,
-    mut done: impl FnMut(),
+    mut done: impl FnMut() -> ControlFlow<()>,
 ) -> Result<Report, BenchError> {
     for &setting in Setting::ALL {
         nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
@@ -147,7 +149,8 @@ pub fn run(
         let mut order = Order::new(cell.locks.len());
         // The samples of each lock; `None` after a failure of the lock.
         let mut samples = vec![Some(Vec::with_capacity(plan.rounds)); cell.locks.len()];
-        for _round in 0..plan.rounds {
+        let mut rounds = 0;
+        'rounds: for _round in 0..plan.rounds {
             for &index in order.draw() {
                 if let Some(of_lock) = &mut samples[index] {
                     let lock = cell.locks[index];
@@ -170,10 +173,23 @@ pub fn run(
                         }
                     }
                 }
-                done();
+                if done().is_break() {
+                    report.is_partial = true;
+                    break 'rounds;
+                }
             }
+            rounds += 1;
+        }
+        for samples in samples.iter_mut().flatten() {
+            samples.truncate(rounds);
+        }
+        if rounds == 0 {
+            break;
         }
         report.add(plan, cell, &samples);
+        if report.is_partial {
+            break;
+        }
     }
     report.rows.extend(summary::of(&report.rows, plan));
     Ok(report)

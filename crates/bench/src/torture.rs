@@ -156,6 +156,8 @@ pub fn settings() -> [u64; Setting::COUNT] {
 /// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// Whether the run is to end early, which is asked every 10 ms.
+    pub is_interrupted: fn() -> bool,
     /// Number of writers, 1 or more, if given. At most [`THREADS_MAX`] together with the readers.
     pub writers: Option<usize>,
     /// Number of readers, if given. For locks with readers.

@@ -12,6 +12,7 @@ use nearlock_lab::names;
 /// Runs the churn, with threads that call `beside` at their end.
 fn run(lock: &str, duration: Duration, beside: fn()) -> Tortured {
     let plan = Plan {
+        is_interrupted: || false,
         writers: Some(16),
         readers: None,
         storm: None,

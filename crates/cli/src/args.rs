@@ -30,6 +30,7 @@ Exit status:
   0  success
   1  a lock failed, or a check that was asked for
   2  the command line was not understood
+  130  interrupted by Ctrl-C: what was done is written, and marked as partial
 
 Results go to standard output; progress and everything else to standard error.";
 

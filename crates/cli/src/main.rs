@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod interrupt;
 mod out;
 mod progress;
 mod report;
@@ -20,6 +21,8 @@ enum Ending {
     Success,
     /// A lock, or a check that was asked for, failed.
     CheckFailed,
+    /// SIGINT ended it, with the results so far.
+    Interrupted,
 }
 
 /// A lock or a check failed.
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(Ending::Success) => ExitCode::SUCCESS,
         Ok(Ending::CheckFailed) => ExitCode::from(EXIT_CHECK_FAILED),
+        Ok(Ending::Interrupted) => ExitCode::from(interrupt::EXIT_STATUS),
         Err(error) => match error.downcast_ref::<io::Error>() {
             // The reader of the results has closed the pipe, which is no error.
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::Format;
 use crate::report;
+use crate::report::provenance::Provenance;
 
 /// The directory cannot be written to.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +37,7 @@ impl OutDir {
     }
 
     /// Writes the picture, if there is one, and what `write` makes of the results in JSON and in
-    /// CSV: files of the name `stem`, each with its extension.
+    /// CSV: files of the name `stem`, each with its extension. Both begin with the provenance.
     ///
     /// # Errors
     ///
@@ -44,6 +45,7 @@ impl OutDir {
     pub fn write_results(
         &self,
         stem: &str,
+        provenance: &Provenance,
         picture: Option<&str>,
         write: impl Fn(&mut Vec<u8>, Format) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -51,8 +53,9 @@ impl OutDir {
             self.write(&format!("{stem}.svg"), svg.as_bytes())?;
         }
         for (extension, format) in [("json", Format::Json), ("csv", Format::Csv)] {
-            let mut contents = Vec::new();
-            write(&mut contents, format)?;
+            let (mut rows, mut contents) = (Vec::new(), Vec::new());
+            write(&mut rows, format)?;
+            provenance.write(&mut contents, format, &rows)?;
             self.write(&format!("{stem}.{extension}"), &contents)?;
         }
         Ok(())

@@ -121,6 +121,8 @@ pub struct Report {
     /// The locks that failed. A hang ends the benchmark, because the threads that are left behind
     /// would disturb further measurements.
     pub failed: Vec<Failed>,
+    /// Whether the run was broken off.
+    pub is_partial: bool,
     /// The largest spread of a baseline's speeds over the rounds of a situation. `None` if nothing
     /// was measured.
     pub spread: Option<Spread>,
@@ -194,7 +196,7 @@ fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseli
         ratio: ratio.map(|ratio| ratio.median),
         ratio_low_quartile: ratio.map(|ratio| ratio.low),
         ratio_high_quartile: ratio.map(|ratio| ratio.high),
-        rounds: plan.rounds,
+        rounds: samples.len(),
         jain: middle(|sample| sample.jain),
         wait_ns_p99_9: waits.quantile(0.999),
         wait_ns_max: waits.max(),

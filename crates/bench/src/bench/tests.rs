@@ -2,6 +2,7 @@ use super::sample::Sample;
 use super::*;
 use crate::torture::Waiting;
 use nearlock_collection::subjects::Subject;
+use std::ops::ControlFlow;
 
 fn plan(mode: Mode, locks: &[&str]) -> Plan {
     let locks: Vec<_> = locks.iter().map(|name| Candidate::named(name).expect("is in a list")).collect();
@@ -42,7 +43,11 @@ fn everything() -> Vec<&'static str> {
 
 fn report(plan: &Plan) -> Report {
     let mut runs = 0;
-    let report = run(plan, &TestBed::this(), &Calibration::measure(), || runs += 1).expect("can be measured");
+    let report = run(plan, &TestBed::this(), &Calibration::measure(), || {
+        runs += 1;
+        ControlFlow::Continue(())
+    })
+    .expect("can be measured");
     assert!(runs == plan.runs() || !report.failed.is_empty());
     report
 }

@@ -284,7 +284,7 @@ impl Watcher<'_> {
     /// Reads the memory use, and reports, if it is time for that. Returns whether the run is over.
     fn look(&mut self, interim: &mut dyn FnMut(&Totals)) -> bool {
         let (elapsed, interval) = (self.began.elapsed(), self.plan.stat_interval);
-        let is_over = elapsed >= self.plan.duration;
+        let is_over = elapsed >= self.plan.duration || (self.plan.is_interrupted)();
         if !is_over
             && elapsed >= self.plan.duration / LOOKS * self.looked as u32
             && self.looked < self.looks.len()

@@ -53,7 +53,7 @@ impl<'a> Monitor<'a> {
                 Some(wanted) if self.book.given_up().cancelled < wanted => LOOK,
                 Some(_) => Duration::ZERO,
             };
-            if left.is_zero() {
+            if left.is_zero() || (self.plan.is_interrupted)() {
                 return None;
             }
             if elapsed >= next_phase {

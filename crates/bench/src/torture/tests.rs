@@ -7,6 +7,7 @@ use nearlock_lab::names;
 
 pub(super) fn plan() -> Plan {
     Plan {
+        is_interrupted: || false,
         writers: Some(4),
         readers: None,
         storm: None,

@@ -15,7 +15,8 @@ use crate::Ending;
 use crate::args::{BenchArgs, Format, WaitPolicy};
 use crate::out::OutDir;
 use crate::report::bench::Measured;
-use crate::{progress, report};
+use crate::report::provenance::Provenance;
+use crate::{interrupt, progress, report};
 use choice::Choice;
 
 /// A machine with so many runnable threads per CPU before the start is noisy.
@@ -41,7 +42,11 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     warn_before(&machine, &plan);
     let calibration = Calibration::measure();
     let bar = progress::runs(plan.runs());
-    let measured = bench::run(&plan, &machine, &calibration, || bar.inc(1));
+    interrupt::watch()?;
+    let measured = bench::run(&plan, &machine, &calibration, || {
+        bar.inc(1);
+        interrupt::check()
+    });
     bar.finish_and_clear();
     let measured = match measured {
         // Only these two are the user's to change; a benchmark that its machine refuses is no slip either.
@@ -52,10 +57,9 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
         other => other?,
     };
     let result = Measured { machine: &machine, calibration: &calibration, plan: &plan, rows: &measured.rows };
-    if let Some(out) = out {
-        write_files(&out, &result)?;
+    if measured.is_partial {
+        report::say("warning: interrupted: situations are missing, and the last one has fewer rounds");
     }
-    write(&mut io::stdout().lock(), &result, args.format)?;
     if let Some(spread) = measured.spread.filter(|spread| spread.share > SPREAD_MAX) {
         report::say(format_args!(
             "warning: noisy machine: the middle half of {}'s rounds is {:.0} % wide; take more rounds",
@@ -63,10 +67,18 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
             spread.share * 100.0
         ));
     }
+    if let Some(out) = out {
+        write_files(&out, &result)?;
+    }
+    write(&mut io::stdout().lock(), &result, args.format)?;
     for failed in &measured.failed {
         report::say(format_args!("FAILURE: {} with {}: {}", failed.lock, failed.point, failed.failure));
     }
-    Ok(if measured.failed.is_empty() { Ending::Success } else { Ending::CheckFailed })
+    Ok(match measured.failed.is_empty() {
+        false => Ending::CheckFailed,
+        true if measured.is_partial => Ending::Interrupted,
+        true => Ending::Success,
+    })
 }
 
 fn write(out: &mut impl Write, result: &Measured, format: Format) -> io::Result<()> {
@@ -93,8 +105,9 @@ fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
             }
         }
     }
-    out.write_results("bench", None, |contents, format| write(contents, result, format))?;
-    out.write("bench.html", report::bench::html(result, &pictures).as_bytes())?;
+    let provenance = Provenance::now("measured");
+    out.write_results("bench", &provenance, None, |contents, format| write(contents, result, format))?;
+    out.write("bench.html", report::bench::html(result, &provenance, &pictures).as_bytes())?;
     Ok(())
 }
 

@@ -16,7 +16,8 @@ use nearlock_lab::settings::{Assignment, Group};
 use crate::Ending;
 use crate::args::{Format, ReproduceArgs};
 use crate::out::OutDir;
-use crate::{progress, report};
+use crate::report::provenance::Provenance;
+use crate::{interrupt, progress, report};
 
 /// Reproduces what was asked for.
 pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
@@ -38,7 +39,17 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let cache = args.cache().and_then(|path| Cache::open(&path).inspect_err(not_kept).ok());
     let cache = if args.fresh { cache.map(Cache::fresh) } else { cache };
+    interrupt::watch()?;
     let results = simulate(&reproductions, cache.as_ref(), args.format)?;
+    if interrupt::is_interrupted() {
+        report::say(match &cache {
+            Some(_) => {
+                "interrupted: what is simulated so far is kept, and the same command goes on from there"
+            }
+            None => "interrupted: nothing is kept, since there is no directory for a cache (set HOME)",
+        });
+        return Ok(Ending::Interrupted);
+    }
     if let Some(failure) = cache.as_ref().and_then(Cache::failure) {
         not_kept(failure);
     }
@@ -99,7 +110,7 @@ fn write_files(out: &OutDir, reproduction: &Reproduction, reproduced: &Reproduce
         out.write(&format!("headline-{}.svg", table.name), svg.as_bytes())?;
     }
     let reproduced = std::slice::from_ref(reproduced);
-    out.write_results(&stem, picture.as_deref(), |contents, format| {
+    out.write_results(&stem, &Provenance::now("simulated"), picture.as_deref(), |contents, format| {
         write(contents, reproduced, vary, format)
     })?;
     Ok(())
@@ -158,9 +169,10 @@ impl View<'_> {
 }
 
 impl Watcher for View<'_> {
-    fn simulated(&mut self, done: usize, total: usize) {
+    fn simulated(&mut self, done: usize, total: usize) -> ControlFlow<()> {
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
+        interrupt::check()
     }
 
     fn begin(&mut self, index: usize) -> ControlFlow<()> {

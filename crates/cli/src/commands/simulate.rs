@@ -1,7 +1,6 @@
 //! `nearlock simulate`.
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 
 use nearlock_lab::settings::{Assignment, Configuration, Group};
 use nearlock_lab::simulate::{Facts, Simulated, Simulation};
@@ -11,7 +10,8 @@ use nearlock_lab::{MachineSpec, locks, names, plot};
 use crate::Ending;
 use crate::args::{Format, SimulateArgs, threads};
 use crate::out::OutDir;
-use crate::{progress, report};
+use crate::report::provenance::Provenance;
+use crate::{interrupt, progress, report};
 
 /// A number of threads that the machine has no CPUs for.
 #[derive(Debug, thiserror::Error)]
@@ -53,11 +53,20 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
     let simulations = simulations(args, &configuration)?;
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let bar = progress::simulations(simulations.len());
+    interrupt::watch()?;
     let outcomes = sweep::run(&simulations, |_, _| {
         bar.inc(1);
-        ControlFlow::Continue(())
+        interrupt::check()
     });
     bar.finish_and_clear();
+    if outcomes.len() < simulations.len() {
+        report::say(format_args!(
+            "warning: interrupted: {} of {} cells are simulated",
+            outcomes.len(),
+            simulations.len()
+        ));
+    }
+    let is_partial = outcomes.len() < simulations.len();
     let mut rows = Vec::new();
     let mut failures = Vec::new();
     for outcome in outcomes {
@@ -75,7 +84,11 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
         let command = sweep::command(&args.machine, &args.workload, failure, configuration.assigned());
         report::failure(failure, &command);
     }
-    Ok(if failures.is_empty() { Ending::Success } else { Ending::CheckFailed })
+    Ok(match failures.is_empty() {
+        false => Ending::CheckFailed,
+        true if is_partial => Ending::Interrupted,
+        true => Ending::Success,
+    })
 }
 
 /// The cells, lock by lock.
@@ -125,7 +138,8 @@ fn write_files(
 ) -> anyhow::Result<()> {
     let Some(Simulated { machine: name, workload, .. }) = rows.first() else { return Ok(()) };
     let picture = plot::simulated(rows, machine, report::set(settings).as_slice())?;
-    out.write_results(&format!("simulate-{name}-{workload}"), picture.as_deref(), |contents, format| {
+    let (stem, provenance) = (format!("simulate-{name}-{workload}"), Provenance::now("simulated"));
+    out.write_results(&stem, &provenance, picture.as_deref(), |contents, format| {
         write(contents, rows, format)
     })?;
     Ok(())

@@ -13,6 +13,7 @@ use nearlock_lab::{SUBJECTS, Subject, names};
 
 use crate::Ending;
 use crate::args::{Format, TortureArgs, WaitPolicy};
+use crate::interrupt;
 use crate::report;
 use crate::report::lockstat::Clock;
 
@@ -57,10 +58,20 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
         report::lockstat::check(args.format)?;
     }
     let plan = plan(args, &locks)?;
+    interrupt::watch()?;
     let mut all = Vec::new();
+    let asked = locks.len();
     for lock in locks {
         let tortured = one(lock, &plan, args.format)?;
         all.push(tortured);
+        if interrupt::is_interrupted() {
+            report::say(format_args!(
+                "warning: interrupted: {} of {asked} locks were tortured, the last one for {:.1} s",
+                all.len(),
+                all.last().map_or(0.0, |tortured| tortured.seconds)
+            ));
+            break;
+        }
     }
     let failed = all.iter().any(|tortured| tortured.verdict() == Verdict::Failure);
     let mut out = io::stdout().lock();
@@ -72,7 +83,11 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
         Format::Json => report::json::tortured(&mut out, &plan, &all)?,
         Format::Csv => report::csv::tortured(&mut out, &plan, &all)?,
     }
-    Ok(if failed { Ending::CheckFailed } else { Ending::Success })
+    Ok(match failed {
+        true => Ending::CheckFailed,
+        false if interrupt::is_interrupted() => Ending::Interrupted,
+        false => Ending::Success,
+    })
 }
 
 /// Tortures one lock, and shows its line if the format is text. Problems go to standard error.
@@ -97,6 +112,7 @@ pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Resul
 /// The defaults of the command, as the tour uses them, for this long.
 pub fn default_plan(duration: Duration) -> Plan {
     Plan {
+        is_interrupted: interrupt::is_interrupted,
         writers: None,
         readers: None,
         storm: None,

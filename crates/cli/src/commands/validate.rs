@@ -12,6 +12,7 @@ use nearlock_lab::{MachineSpec, names};
 use crate::Ending;
 use crate::args::{Format, ValidateArgs};
 use crate::out::OutDir;
+use crate::report::provenance::Provenance;
 use crate::{progress, report};
 
 /// The machine's name where no file gives one.
@@ -56,7 +57,8 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
     }
     // Before the results, which may have nobody to read them.
     if let Some(out) = out {
-        out.write_results(&format!("validate-{}", machine.name), None, |contents, format| {
+        let provenance = Provenance::now("measured and simulated");
+        out.write_results(&format!("validate-{}", machine.name), &provenance, None, |contents, format| {
             write(contents, &machine, &this, &found, format)
         })?;
     }

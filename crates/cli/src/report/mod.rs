@@ -5,6 +5,7 @@ pub mod csv;
 pub mod json;
 pub mod lockstat;
 pub mod measure;
+pub mod provenance;
 pub mod reproduced;
 pub mod text;
 pub mod validate;
@@ -19,9 +20,13 @@ use nearlock_lab::reproduce::{Cell, mean_error};
 use nearlock_lab::settings::Assignment;
 use nearlock_lab::simulate::Failure;
 
-/// Says something to standard error. An error of writing there is ignored: the exit status tells as
+/// Says something to standard error. A warning is also kept for the files of results. An error of writing there is ignored: the exit status tells as
 /// well.
 pub fn say(message: impl Display) {
+    let message = message.to_string();
+    if message.starts_with("warning: ") {
+        provenance::warned(&message);
+    }
     let _ = writeln!(io::stderr(), "{message}");
 }
 

@@ -1,6 +1,6 @@
 //! The benchmark on the machine that runs the tests. The figures are not judged.
 
-use crate::support::{assert_fits, assert_refused, keys, nearlock, sorted};
+use crate::support::{assert_fits, assert_refused, csv_file, json_file, keys, nearlock, sorted};
 use serde_json::Value;
 
 /// Short runs with meaningless figures.
@@ -215,7 +215,12 @@ fn files_have_all_of_it() {
     ));
     let read = |name: &str| std::fs::read_to_string(directory.join(name)).expect(name);
     let (html, svg, json) = (read("bench.html"), read("bench-free-std.svg"), read("bench.json"));
-    read("bench.csv");
+    let (head, rows) = (read("bench.csv"), json_file(&json));
+    assert!(csv_file(&head).0.contains(&"# partial: false"), "{head}");
+    // A test is not optimised, which the command warns of.
+    let warnings = rows.0["warnings"].to_string();
+    assert!(cfg!(not(debug_assertions)) || warnings.contains("built without optimisation"), "{warnings}");
+    assert!(html.contains("<meta name=\"viewport\"") && html.contains("times the work of std"), "{html}");
     std::fs::remove_dir_all(&directory).expect("it is there");
     assert!(
         html.starts_with("<!DOCTYPE html>") && html.contains("<svg") && html.contains("<td>ttas</td>"),

@@ -4,6 +4,8 @@
 mod bad_input;
 mod bench;
 mod completions;
+mod fields;
+mod interrupt;
 mod list;
 mod man;
 mod measure;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Finished, nearlock, nearlock_args};
+use crate::support::{Finished, csv_file, json_file, nearlock, nearlock_args};
 
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \
                         --set simulation.window-ns=200000 --lock qspinlock,hmcs --threads 1,8,36 --seeds 2";
@@ -32,7 +32,9 @@ fn simulate_into(directory: &Path, format: &str) -> String {
 fn the_files_say_what_standard_output_says() {
     let directory = nothing_at("out/within");
     let json = simulate_into(&directory, "json");
-    assert_eq!(read(&directory, "simulate-haswell-ex-4s-locktorture.json"), json);
+    let (provenance, rows) = json_file(&read(&directory, "simulate-haswell-ex-4s-locktorture.json"));
+    assert_eq!(rows, serde_json::from_str::<Vec<serde_json::Value>>(&json).expect("JSON"));
+    assert_eq!((&provenance["figures"], &provenance["partial"]), (&"simulated".into(), &false.into()));
     let picture = read(&directory, "simulate-haswell-ex-4s-locktorture.svg");
     assert!(picture.starts_with("<svg "));
     for text in
@@ -42,7 +44,10 @@ fn the_files_say_what_standard_output_says() {
     }
     assert!(picture.contains("Shaded"), "two seeds have a range");
     let csv = simulate_into(&directory, "csv");
-    assert_eq!(read(&directory, "simulate-haswell-ex-4s-locktorture.csv"), csv);
+    let file = read(&directory, "simulate-haswell-ex-4s-locktorture.csv");
+    let (head, rows) = csv_file(&file);
+    assert_eq!(rows, csv);
+    assert!(head.contains(&"# figures: simulated") && head.contains(&"# partial: false"), "{head:?}");
     assert_eq!(read(&directory, "simulate-haswell-ex-4s-locktorture.svg"), picture, "the same once more");
     let files = fs::read_dir(&directory).expect("is there").count();
     assert_eq!(files, 3, "and nothing else");

@@ -74,3 +74,24 @@ pub fn sorted(names: &str) -> Vec<String> {
     names.sort_unstable();
     names
 }
+
+/// The documented fields of the head of a file of results.
+pub const PROVENANCE: &str =
+    "figures nearlock compiler command date processor cpus is_virtual partial warnings";
+
+/// The head and the rows of a JSON file of results.
+pub fn json_file(text: &str) -> (serde_json::Map<String, serde_json::Value>, Vec<serde_json::Value>) {
+    let file: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    let provenance = file["provenance"].as_object().expect("an object").clone();
+    let keys: Vec<String> = provenance.keys().cloned().collect();
+    assert_eq!(keys, sorted(PROVENANCE), "{text}");
+    assert!(provenance["command"].as_str().is_some_and(|command| command.starts_with("nearlock ")), "{text}");
+    (provenance, file["rows"].as_array().expect("an array").clone())
+}
+
+/// The head of a CSV file of results, and the lines below it.
+pub fn csv_file(text: &str) -> (Vec<&str>, String) {
+    let (head, rows): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("# "));
+    assert!(head.iter().any(|line| line.starts_with("# command: nearlock ")), "{text}");
+    (head, rows.iter().map(|row| format!("{row}\n")).collect())
+}

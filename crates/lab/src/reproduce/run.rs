@@ -42,20 +42,20 @@ pub(super) fn run_rows(
 ) -> Result<Vec<TableResult>, ReproduceError> {
     let Planning { mut tables, simulations, belongs, total } = Planning::of(reproductions, cache)?;
     let mut done = total - belongs.iter().map(Vec::len).sum::<usize>();
-    watcher.simulated(done, total);
-    if tables.show(watcher).is_break() {
+    if watcher.simulated(done, total).is_break() || tables.show(watcher).is_break() {
         return Ok(tables.results);
     }
     sweep::run(&simulations, |simulation, outcome| {
         done += belongs[simulation].len();
-        watcher.simulated(done, total);
+        let goes_on = watcher.simulated(done, total);
         if let (Some(cache), Ok(simulated)) = (cache, outcome) {
             cache.add(&simulations[simulation], &simulated.into());
         }
         for &(table, index) in &belongs[simulation] {
             tables.all[table].take(index, outcome);
         }
-        tables.show(watcher)
+        tables.show(watcher)?;
+        goes_on
     });
     Ok(tables.results)
 }

@@ -36,8 +36,9 @@ struct Told {
 }
 
 impl Watcher for Told {
-    fn simulated(&mut self, done: usize, total: usize) {
+    fn simulated(&mut self, done: usize, total: usize) -> ControlFlow<()> {
         self.simulated.push((done, total));
+        ControlFlow::Continue(())
     }
     fn begin(&mut self, index: usize) -> ControlFlow<()> {
         self.begun.push(index);

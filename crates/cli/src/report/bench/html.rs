@@ -4,20 +4,43 @@ use std::fmt::Write;
 
 use nearlock_bench::bench::Row;
 
+use super::super::provenance::Provenance;
+use super::super::verdict;
 use super::summary::{self, Table};
 use super::{Measured, conditions, count, figure};
 
-const STYLE: &str = "body{font:14px sans-serif;margin:2em;color:#222}table{border-collapse:collapse;margin:1em 0}\
-                     td,th{padding:2px 10px;text-align:right;border-bottom:1px solid #ddd}\
-                     td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}";
+/// Readable on a phone and in the dark, as `report.html` is. Only tables and pictures scroll sideways.
+const STYLE: &str = "\
+:root{--paper:#fff;--ink:#222;--muted:#595959;--rule:#ddd;--soft:#f4f4f2}
+@media(prefers-color-scheme:dark){:root{--paper:#16181d;--ink:#e8e8e6;--muted:#b4b4b0;--rule:#3c4046;--soft:#202327}}
+*{box-sizing:border-box}html{-webkit-text-size-adjust:100%}
+body{margin:0 auto;max-width:62rem;padding:1rem 1rem 4rem;background:var(--paper);color:var(--ink);\
+font:1rem/1.5 system-ui,sans-serif;overflow-wrap:break-word}
+h1{font-size:1.6rem;line-height:1.2;margin:.5rem 0}h2{font-size:1.2rem;line-height:1.25;margin:2.5rem 0 .25rem}
+.verdict{border-left:4px solid var(--rule);padding-left:.75rem;font-size:1.1rem}.muted{color:var(--muted)}
+figure{margin:1rem 0;overflow-x:auto}svg{display:block;max-width:100%;min-width:32rem;height:auto}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;margin:.5rem 0}
+td,th{padding:.25rem .6rem .25rem 0;text-align:right;border-bottom:1px solid var(--rule);font-variant-numeric:tabular-nums}
+td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}
+";
 
 /// The page, with these pictures.
-pub fn html(result: &Measured, pictures: &[String]) -> String {
+pub fn html(result: &Measured, provenance: &Provenance, pictures: &[String]) -> String {
     let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>nearlock bench</title>\
-         <style>{STYLE}</style>\n<h1>nearlock bench</h1>\n<p>{}</p>\n",
-        escaped(&conditions(result))
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>nearlock bench</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>nearlock bench</h1>\n"
     );
+    for baseline in &result.plan.baselines {
+        if let Some(verdict) = verdict::measured(result.rows, baseline.name()) {
+            _ = writeln!(page, "<p class=\"verdict\">{}</p>", escaped(&verdict));
+        }
+    }
+    _ = writeln!(page, "<p class=\"muted\">{}</p>", escaped(&conditions(result)));
+    for picture in pictures {
+        _ = writeln!(page, "<figure>{picture}</figure>");
+    }
     for baseline in &result.plan.baselines {
         let name = baseline.name();
         let tables = [
@@ -34,10 +57,11 @@ pub fn html(result: &Measured, pictures: &[String]) -> String {
             table(&mut page, &headers, &rows);
         }
     }
-    for picture in pictures {
-        _ = writeln!(page, "<p>{picture}</p>");
-    }
-    page.push_str("</html>\n");
+    let rows: Vec<Vec<String>> =
+        provenance.fields().into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    page.push_str("<h2>How this was measured</h2>\n");
+    table(&mut page, &["", ""], &rows);
+    page.push_str("</body>\n</html>\n");
     page
 }
 
@@ -92,11 +116,11 @@ fn table(page: &mut String, headers: &[&str], rows: &[Vec<String>]) {
     let line = |tag: &str, cells: &mut dyn Iterator<Item = &str>| {
         cells.map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect::<String>()
     };
-    _ = writeln!(page, "<table><tr>{}</tr>", line("th", &mut headers.iter().copied()));
+    _ = writeln!(page, "<div class=\"wide\"><table><tr>{}</tr>", line("th", &mut headers.iter().copied()));
     for row in rows {
         _ = writeln!(page, "<tr>{}</tr>", line("td", &mut row.iter().map(String::as_str)));
     }
-    page.push_str("</table>\n");
+    page.push_str("</table></div>\n");
 }
 
 fn escaped(text: &str) -> String {

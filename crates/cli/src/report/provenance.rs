@@ -1,0 +1,104 @@
+//! Where, when and how the contents of a file were made: the head of each file of results.
+
+use std::env;
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use nearlock_bench::bench::TestBed;
+use nearlock_lab::sweep::quoted;
+use serde::Serialize;
+
+use crate::args::Format;
+use crate::interrupt;
+
+/// Warnings that were said to standard error.
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps a warning for the files that are written later.
+pub(super) fn warned(message: &str) {
+    WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
+}
+
+/// The head of a file.
+#[derive(Debug, Serialize)]
+pub struct Provenance {
+    /// What kind of figures the rows are: `measured` or `simulated`, or both.
+    figures: &'static str,
+    /// Version of nearlock.
+    nearlock: &'static str,
+    /// The compiler that built it.
+    compiler: &'static str,
+    /// The command line.
+    command: String,
+    /// When the file was written, in UTC.
+    date: String,
+    /// Model of the processor that the command ran on.
+    processor: Option<String>,
+    /// Number of CPUs that the process could use.
+    cpus: usize,
+    /// Whether the machine is virtual.
+    is_virtual: bool,
+    /// Whether the command ended before all was done. Then rows are missing.
+    partial: bool,
+    /// What was said to standard error as a warning.
+    warnings: Vec<String>,
+}
+
+impl Provenance {
+    /// Of a file with such figures that this process writes now.
+    pub fn now(figures: &'static str) -> Self {
+        let machine = TestBed::this();
+        let name = env!("CARGO_BIN_NAME").to_owned();
+        let arguments = env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+        Self {
+            figures,
+            nearlock: env!("CARGO_PKG_VERSION"),
+            compiler: nearlock_lab::COMPILER,
+            command: [name].into_iter().chain(arguments).collect::<Vec<_>>().join(" "),
+            date: Timestamp::now().strftime("%FT%TZ").to_string(),
+            processor: machine.model,
+            cpus: machine.cpus,
+            is_virtual: machine.is_virtual,
+            partial: interrupt::is_interrupted(),
+            warnings: WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// Writes the head, and the rows that are `rows` in this format: in JSON an object with the
+    /// keys `provenance` and `rows`, in CSV lines that begin with `#` before the header.
+    pub fn write(&self, out: &mut impl Write, format: Format, rows: &[u8]) -> io::Result<()> {
+        match format {
+            Format::Json => {
+                let provenance = serde_json::to_string(self)?;
+                write!(out, "{{\n\"provenance\": {provenance},\n\"rows\": ")?;
+                out.write_all(rows)?;
+                writeln!(out, "}}")
+            }
+            Format::Csv => {
+                for (name, value) in self.fields() {
+                    writeln!(out, "# {name}: {}", value.replace('\n', " "))?;
+                }
+                out.write_all(rows)
+            }
+            Format::Text => out.write_all(rows),
+        }
+    }
+
+    /// The fields as text, for CSV and for pages.
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![
+            ("figures", self.figures.to_owned()),
+            ("nearlock", self.nearlock.to_owned()),
+            ("compiler", self.compiler.to_owned()),
+            ("command", self.command.clone()),
+            ("date", self.date.clone()),
+            ("processor", self.processor.clone().unwrap_or_else(|| "unknown".to_owned())),
+            ("cpus", self.cpus.to_string()),
+            ("is_virtual", self.is_virtual.to_string()),
+            ("partial", self.partial.to_string()),
+        ];
+        fields.extend(self.warnings.iter().map(|warning| ("warning", warning.clone())));
+        fields
+    }
+}
