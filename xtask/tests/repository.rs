@@ -1,6 +1,6 @@
 //! Each rule, applied to this repository.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use xtask::files::{self, TextFile};
 use xtask::sources::{self, locks};
 use xtask::{Finding, dependencies, documents, manifests, structure, texts};
@@ -81,6 +81,15 @@ fn only(path: &str) -> Result<TextFile> {
     files::tracked()?.into_iter().find(|file| file.path == path).context(path.to_owned())
 }
 
+/// All pages whose path begins like this, as one document.
+fn pages(start: &str) -> Result<TextFile> {
+    let is_meant = |file: &TextFile| file.path.starts_with(start) && file.path.ends_with(".md");
+    let pages: Vec<_> = files::tracked()?.into_iter().filter(is_meant).collect();
+    ensure!(!pages.is_empty(), "no page {start}*.md");
+    let text = pages.iter().map(|page| page.text.as_str()).collect();
+    Ok(TextFile { path: format!("{start}*.md"), text })
+}
+
 #[test]
 fn every_algorithm_is_in_the_table_of_locks() -> Result<()> {
     let algorithms = documents::algorithms(&only("crates/collection/src/subjects/algorithms.rs")?)?;
@@ -91,13 +100,13 @@ fn every_algorithm_is_in_the_table_of_locks() -> Result<()> {
 #[test]
 fn every_setting_has_its_reasons() -> Result<()> {
     let settings = documents::settings(&only("crates/core/src/settings.rs")?)?;
-    none(documents::unnamed(&only("docs/internals/tuning.md")?, &settings));
+    none(documents::unnamed(&pages("docs/internals/tuning")?, &settings));
     Ok(())
 }
 
 #[test]
 fn every_switch_has_its_reasons() -> Result<()> {
     let names: Vec<_> = files::sources()?.iter().map(documents::switches).collect::<Result<_>>()?;
-    none(documents::unnamed(&only("docs/internals/tuning.md")?, &names.concat()));
+    none(documents::unnamed(&pages("docs/internals/tuning")?, &names.concat()));
     Ok(())
 }

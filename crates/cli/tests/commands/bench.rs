@@ -283,9 +283,9 @@ fn slips_are_named() {
         ("--set machine.smt=1", "no setting `machine.smt` here"),
         ("--set cna-v13.threshold-ns=1", "1000 to"),
         ("--peers parking-lot", "did you mean `parking-lot-0.12`"),
-        ("--peers mcs", "`mcs` (it is a lock: name it with --locks)"),
-        ("--locks std", "`std` (it is a peer, for `nearlock bench --peers` only)"),
-        ("--baseline mcs,frob", "there are: tas, "),
+        ("--peers mcs", "`mcs`: it is a lock; name it with --lock"),
+        ("--locks std", "`std`: it is a peer, for `nearlock bench --peers` only"),
+        ("--baseline mcs,frob", "there is no lock or peer `frob`"),
     ] {
         assert_refused(&format!("bench {args}"), &[expected]);
     }

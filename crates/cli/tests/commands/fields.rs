@@ -38,7 +38,8 @@ fn every_field_is_in_the_documents() {
         assert_eq!(run.code, 0, "{command}: {}", run.err);
         assert_named(&section(&files, heading), &keys(&run.out));
     }
-    let bench = "bench --mode free --lock mcs --threads 2 --section-ns 0 --think-ns 0 --rounds 1 --duration-ms 1";
+    let bench =
+        "bench --mode free --lock mcs --threads 2 --section-ns 0 --think-ns 0 --rounds 1 --duration-ms 1";
     let run = nearlock(&format!("{bench} --format json"));
     assert_named(&section(&page("benchmark.md"), "Figures"), &keys(&run.out));
 }

@@ -25,7 +25,7 @@ mod words;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nearlock_model::engine::Engine;
 use nearlock_model::model::{Depth, Model};
@@ -42,9 +42,15 @@ const SECTIONS: &str = "two sections that nothing orders";
 /// How it reports two stores of which a machine could make either the last.
 const STORES: &str = "two stores to one word that nothing orders";
 
+/// The pages `docs/internals/history*.md`.
 fn document() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/history.md");
-    fs::read_to_string(path).unwrap()
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_history = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("history") && name.ends_with(".md")
+    };
+    paths.filter(is_history).map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
 /// The row of the document's table for this test.
@@ -52,7 +58,7 @@ fn row_of(test: &str) -> String {
     let name = format!("`{test}`");
     let document = document();
     let row = document.lines().find(|line| line.starts_with('|') && line.contains(&name));
-    row.unwrap_or_else(|| panic!("docs/internals/history.md has no row for {test}")).to_owned()
+    row.unwrap_or_else(|| panic!("docs/internals/history*.md have no row for {test}")).to_owned()
 }
 
 /// Checks that the document says of `test` that this model catches the bug in this way.
@@ -61,7 +67,7 @@ fn is_documented<E: Engine>(test: &str, model: &Model<E>, how: &str) {
     for text in [model.name.as_str(), how] {
         assert!(
             row.replace("\\|", "|").contains(text),
-            "docs/internals/history.md does not say of {test}: {text}"
+            "docs/internals/history*.md do not say of {test}: {text}"
         );
     }
 }
@@ -111,7 +117,7 @@ fn caught_without(test: &str, half: Half, place: Place, model: &Model, how: &str
     is_documented(test, model, how);
     assert!(
         row_of(test).contains(&format!("`{}`", place.function)),
-        "docs/internals/history.md names another place"
+        "docs/internals/history*.md name another place"
     );
     let there = |site: &&Site| {
         site.half == half

@@ -30,7 +30,7 @@ fn starves(
 ) {
     let row = row_of(test);
     let stated = format!("overtaken in most rounds of {others}; now at most {bound} times");
-    assert!(row.contains(&stated), "docs/internals/history.md does not say of {test}: {stated}");
+    assert!(row.contains(&stated), "docs/internals/history*.md do not say of {test}: {stated}");
     for rounds in [50, 200] {
         let (bug, today) = (bug(contest(others, rounds)), today(contest(others, rounds)));
         eprintln!("{test}: {others} others, {rounds} rounds each: {bug}, now {today}");
