@@ -254,7 +254,7 @@ pub use near::{
 struct ReadmeExamples;
 
 /// The biased mutex is gone, since two threads could hold it after a move
-/// (`docs/internals/history.md`).
+/// (`docs/internals/history-own.md`).
 ///
 /// ```compile_fail,E0432
 /// use nearlock::near::BiasedMutex;

@@ -4,7 +4,7 @@ use crate::platform::{NUMA_NODES_MAX, Topology};
 
 /// How many parts a lock has. NUMA nodes whose numbers are equal modulo this share one. This is
 /// correct, but the lock then moves between these NUMA nodes as if they were one. The biggest
-/// machines with few NUMA nodes have 8. Each part costs 128 or 256 bytes.
+/// machines with few NUMA nodes have 8. Each part costs 128 bytes.
 pub const PARTS: usize = 8;
 
 /// Stored instead of a part's index by an acquisition without a part.
