@@ -22,7 +22,7 @@ pub struct OutDir(PathBuf);
 
 impl OutDir {
     /// The directory of this path, which is made if it is not there. Whether it can be written to
-    /// is tried, so that nothing is simulated in vain.
+    /// is tried, so that no simulation is lost.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ pub struct OutFileError {
     source: io::Error,
 }
 
-/// A file for a result, which comes to be, or is replaced, in one step when the result is there.
+/// A file for a result. It is created or replaced in one step when the result is there.
 #[derive(Debug)]
 pub struct OutFile {
     path: PathBuf,
@@ -93,8 +93,8 @@ pub struct OutFile {
 }
 
 impl OutFile {
-    /// The file of this path. Whether it can be written is tried, so that nothing is measured in
-    /// vain.
+    /// The file of this path. Whether it can be written is tried, so that no measurement is
+    /// lost.
     ///
     /// # Errors
     ///

@@ -162,8 +162,8 @@ pub enum ReproduceError {
 
 /// Receives the progress of reproductions, in their order. [`run`] returns their results.
 pub trait Watcher: Send {
-    /// `done` of `total` simulations of all reproductions are done. `Break` skips the simulations that
-    /// have not begun.
+    /// `done` of `total` simulations of all reproductions are done. `Break` skips the simulations
+    /// that have not begun.
     fn simulated(&mut self, done: usize, total: usize) -> ControlFlow<()>;
     /// The following rows belong to the reproduction with this index.
     fn begin(&mut self, index: usize) -> ControlFlow<()>;

@@ -36,8 +36,8 @@ pub struct BenchArgs {
     /// Peers, locks that others wrote (`nearlock list peers`), or `all`, besides the locks.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
     pub peers: Vec<String>,
-    /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 4x (four for each CPU that this process
-    /// may use) [default: 1,2,4,8,16,32,64; for calls 1,1x,4x]
+    /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 4x (four for each CPU that this
+    /// process may use) [default: 1,2,4,8,16,32,64; for calls 1,1x,4x]
     #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadRange>,
     /// Lengths of the work in a section, in ns; unless given 0,100,1000, for hand-overs 500,
@@ -59,8 +59,8 @@ pub struct BenchArgs {
     /// and parking-lot-0.13 if nothing is said of locks and peers.
     #[arg(long, value_name = "L,L,...")]
     pub baseline: Vec<String>,
-    /// For how long a lock is counted in a round, in ms; unless given 50, or less down to 10, so
-    /// that it all takes less than 10 minutes.
+    /// Length of a lock's window in a round, in ms [default: 50, or less down to 10, so that all
+    /// of it takes less than 10 minutes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub duration_ms: Option<u64>,
     /// How waiting threads pass the time.

@@ -96,7 +96,7 @@ pub struct ReproduceArgs {
     /// Exit with 1 if a table misses its bound on the mean absolute error.
     #[arg(long)]
     pub check: bool,
-    /// Simulate everything anew, whatever the cache has; it gets the new figures.
+    /// Simulate everything again, and replace what the cache has.
     #[arg(long)]
     pub fresh: bool,
     /// Write the results into this directory too: of each table a picture (SVG), JSON and CSV, and
@@ -107,7 +107,7 @@ pub struct ReproduceArgs {
 }
 
 impl ReproduceArgs {
-    /// The command, but for where its results go.
+    /// The command, without the directory of its results.
     pub fn command(&self) -> String {
         let mut words = vec!["nearlock reproduce".to_owned()];
         words.extend(self.tables.iter().cloned());

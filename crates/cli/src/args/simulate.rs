@@ -33,8 +33,8 @@ pub struct SimulateArgs {
     /// for itself, as in 'linux-mutex[handoff=off]'.
     #[arg(long, alias = "locks", value_name = "L,L,...", required = true)]
     pub lock: Vec<String>,
-    /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 1x (one for each CPU of the machine).
-    /// Most workloads have at most one thread for each CPU.
+    /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 1x (one for each CPU of the
+    /// machine). Most workloads have at most one thread for each CPU.
     #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',', required = true)]
     pub threads: Vec<ThreadRange>,
     /// Number of seeds for each lock and number of threads.

@@ -35,12 +35,11 @@ pub struct TortureArgs {
     /// The same, as the other commands take it.
     #[arg(long, alias = "locks", value_name = "L,L,...", conflicts_with = "locks")]
     pub lock: Vec<String>,
-    /// Number of writers, up to 8192 with the readers; unless given twice the CPUs, but at least 4,
-    /// so that every path of CNA can be taken, and half as many if neither is given and the
-    /// lock has readers.
+    /// Number of writers, up to 8192 with the readers [default: twice the CPUs, at least 4; half as
+    /// many if the lock has readers]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub nwriters: Option<usize>,
-    /// Number of readers of locks that have them; unless given as many as writers.
+    /// Number of readers of locks that have them [default: as many as writers]
     #[arg(long, value_name = "N")]
     pub nreaders: Option<usize>,
     /// Cancel those who wait all the time, where waiters can give up. In three of four phases
@@ -50,9 +49,8 @@ pub struct TortureArgs {
     /// The same, until so many waits were cancelled; --shutdown-secs counts for other locks only.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cancellations: Option<u64>,
-    /// Threads come and go, --nwriters at a time (64 unless given), each for some ms to some 100
-    /// ms, and so do the locks that they use; what the process has in memory is looked at, and
-    /// a lock whose threads leave something behind fails.
+    /// Threads and locks come and go, --nwriters threads at a time [default: 64], each for some ms
+    /// to some 100 ms. A lock fails if its threads leave memory behind.
     #[arg(long, conflicts_with_all = ["cancel_storm", "cancellations", "nreaders", "lockstat", "stutter", "numa_nodes"])]
     pub churn: bool,
     /// How long to torture each lock, in s.

@@ -49,7 +49,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     });
     bar.finish_and_clear();
     let measured = match measured {
-        // Only these two are the user's to change; a benchmark that its machine refuses is no slip either.
+        // The user cannot correct the other errors on the command line, and these two only in part.
         Err(error @ (BenchError::Spawn { .. } | BenchError::Pin { .. })) => {
             report::say(format_args!("error: {error}"));
             return Ok(Ending::CheckFailed);

@@ -163,7 +163,7 @@ impl View<'_> {
                 out.flush()
             });
         }
-        // Nobody reads on, so there is nobody to simulate for.
+        // The reader has closed the pipe, so the other tables are not simulated.
         if self.shown.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -87,7 +87,7 @@ fn facts(machine: &HostTopology) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The setting, and what it comes to.
+/// The setting, and its effect here.
 fn mode() -> String {
     let info = Setting::NumaMode.info();
     let value = setting(Setting::NumaMode) - info.min;

@@ -25,7 +25,7 @@ enum BadCrew {
     TooManyWriters { writers: usize },
     #[error("--nreaders {readers}: with {writers} writers 0 to {} are possible", THREADS_MAX - writers)]
     TooManyReaders { readers: usize, writers: usize },
-    /// Somebody must hold the lock that the others wait for.
+    /// A waiter needs a holder.
     #[error("--cancel-storm: nobody waits for {lock} with one thread; say --nwriters 2 or more")]
     NobodyWaits { lock: &'static str },
 }

@@ -20,7 +20,7 @@ pub struct Measured<'a> {
     pub rows: &'a [Row],
 }
 
-/// What was measured where and how, a table for each situation, and what they come to.
+/// The conditions, a table for each situation, the means and the verdict.
 pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
     let Measured { plan, rows, .. } = *result;
     paragraph(out, &conditions(result))?;

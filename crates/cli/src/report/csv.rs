@@ -51,8 +51,8 @@ struct FlatCell<'a> {
     class: &'a str,
 }
 
-/// The cells of tables; the row is written `threads=142`, or `nodes=8 users=10-100`. What is not in
-/// the document is empty.
+/// The cells of tables; the row is written `threads=142`, or `nodes=8 users=10-100`. Figures that
+/// are not in the document are empty.
 pub fn cells(out: &mut impl Write, cells: &[&Cell]) -> io::Result<()> {
     let flat: Vec<_> = cells
         .iter()

@@ -20,8 +20,8 @@ use nearlock_lab::reproduce::{Cell, mean_error};
 use nearlock_lab::settings::Assignment;
 use nearlock_lab::simulate::Failure;
 
-/// Says something to standard error. A warning is also kept for the files of results. An error of writing there is ignored: the exit status tells as
-/// well.
+/// Writes a message to standard error. A warning is also kept for the files of results. An error of
+/// writing there is ignored, since the exit status says enough.
 pub fn say(message: impl Display) {
     let message = message.to_string();
     if message.starts_with("warning: ") {

@@ -1,4 +1,4 @@
-//! A reproduced table as text: published beside simulated, row by row, and what it comes to.
+//! A reproduced table as text: published beside simulated, row by row, and a summary.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

@@ -67,7 +67,7 @@ pub fn wrapped_line(line: &str) -> String {
     if line.chars().count() <= width() || line.starts_with(' ') { line.to_owned() } else { wrapped(line, "") }
 }
 
-/// Fields, which two spaces separate, broken into lines; those after the first begin with an indent.
+/// Fields that are separated by two spaces, broken into lines. Lines after the first are indented.
 fn fields(text: &str) -> String {
     const INDENT: &str = "    ";
     let mut lines = vec![String::new()];
@@ -276,7 +276,8 @@ pub fn totals(lock: &Subject, totals: &Totals) -> String {
     if lock.is_rw() { format!("{writes}\n{}", reads()) } else { writes }
 }
 
-/// The lines of a lock: its counts, the first of which end with the verdict, and beneath them what else was counted.
+/// The lines of a lock: the counts of writers with the verdict, those of readers, and below them
+/// the other counts.
 pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
     let Totals { writes, reads } = &tortured.totals;
     // As in the original, any failure is marked, not only those that a thread saw.

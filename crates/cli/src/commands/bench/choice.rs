@@ -7,7 +7,7 @@ use nearlock_lab::{Family, SUBJECTS, Subject, names};
 use crate::args::BenchArgs;
 use crate::report;
 
-/// What is measured if nothing else is asked for: the lock, and what it is compared with.
+/// The lock that is measured by default, and its baseline.
 const LOCK: &str = "near-mutex";
 const BASELINE: &str = "parking-lot-0.13";
 /// Then these are measured in all situations, and the other peers only where it takes little time.

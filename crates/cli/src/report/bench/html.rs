@@ -9,7 +9,8 @@ use super::super::verdict;
 use super::summary::{self, Table};
 use super::{Measured, conditions, count, figure};
 
-/// Readable on a phone and in the dark, as `report.html` is. Only tables and pictures scroll sideways.
+/// Readable on a phone and in the dark, as `report.html` is. Only tables and pictures scroll
+/// sideways.
 const STYLE: &str = "\
 :root{--paper:#fff;--ink:#222;--muted:#595959;--rule:#ddd;--soft:#f4f4f2}
 @media(prefers-color-scheme:dark){:root{--paper:#16181d;--ink:#e8e8e6;--muted:#b4b4b0;--rule:#3c4046;--soft:#202327}}

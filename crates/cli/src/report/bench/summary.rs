@@ -1,4 +1,4 @@
-//! What the situations come to: means, and where a lock is slow.
+//! The situations together: means, and where a lock is slow.
 
 use std::io::{self, Write};
 
