@@ -14,6 +14,8 @@ use crate::raw::{Nodeless, Pooled};
 /// MCS queue lock, with queue nodes from the callers. The caller keeps its node in place until it
 /// has unlocked the lock. [`RawQSpinLock`](crate::linux::RawQSpinLock) needs no nodes from its
 /// callers, and is half as big.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawMcsLock = mcs::McsLock<Os>;
 
 /// The queue node of an acquisition of [`RawMcsLock`].
@@ -21,6 +23,8 @@ pub type RawMcsNode = mcs::Node<Os>;
 
 /// CLH queue lock, with queue nodes of 4 bytes from the callers; otherwise as [`RawMcsLock`]. Its
 /// `unlock` waits until the next waiter has seen that the lock is free.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawClhLock = clh::ClhLock<Os>;
 
 /// The queue node of an acquisition of [`RawClhLock`].
@@ -30,12 +34,16 @@ pub type RawClhNode = clh::Node<Os>;
 /// locks that threads of several NUMA nodes contend for, where a wait must not last for a threshold
 /// of milliseconds, and 1152 bytes are acceptable. It has no guards, because it must not move while
 /// it is held.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawHmcsLock = hmcs::HmcsLock<Os>;
 
 /// The queue node of an acquisition of [`RawHmcsLock`].
 pub type RawHmcsNode = hmcs::Node<Os>;
 
 /// Cohort lock: as [`RawHmcsLock`], with a ticket lock that the queues compete for.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawCohortLock = cohort::CohortLock<Os>;
 
 /// The queue node of an acquisition of [`RawCohortLock`].
@@ -44,6 +52,8 @@ pub type RawCohortNode = cohort::Node<Os, RawMcsNode>;
 /// Ticket lock: two counters in one word, on which all waiters spin. First come, first served, for
 /// locks with few waiters. It has no guards: it excludes only as long as at most 2^16 threads hold
 /// it or wait for it.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawTicketLock = ticket::TicketLock<Os>;
 
 /// The C library's mutex: one word, and waiters that sleep at once. For comparison with
@@ -52,10 +62,14 @@ pub type RawGlibcMutex = glibc_mutex::GlibcMutex<Os>;
 
 /// Test-and-set lock: one word, to which all waiters write. It is the baseline of comparisons.
 /// [`RawTtasLock`] is better in every way.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawTasLock = tas::TasLock<Os>;
 
 /// Test-and-test-and-set lock: one word, on which all waiters spin. For locks that are hardly ever
 /// contended. Unfair.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawTtasLock = ttas::TtasLock<Os>;
 
 guarded! {
@@ -72,6 +86,8 @@ guarded! {
     ///
     /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
     /// waits without bound if its priority is higher.
+    /// So does a holder that unlocks, if it has preempted the next waiter while that one joins the
+    /// queue.
     ///
     /// Ordering: each critical section happens before the next one.
     ///
@@ -102,6 +118,7 @@ guarded! {
     ///
     /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
     /// waits without bound if its priority is higher.
+    /// So does a holder that unlocks, until the next waiter has seen that the lock is free.
     ///
     /// Ordering: each critical section happens before the next one.
     ///

@@ -103,6 +103,8 @@ pub type RawMtx<K = Standard> = Nodeless<mtx::Mtx<Os, K>>;
 
 /// The raw lock of [`SpinMtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a
 /// preset of [`tuning`]. `D` is notified of waits that are too long.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawSpinMtx<K = Standard, D = Counted> = Nodeless<spin_mtx::SpinMtx<Os, K, D>>;
 
 /// The raw lock of [`Rw`], for code that is generic over `lock_api`'s `RawRwLock`. `K` is a preset
@@ -316,6 +318,8 @@ pub type RecursiveMtx<T> = RecursiveMutex<mtx::Mtx<Os>, T>;
 
 /// A [`SpinMtx`] that its holder may lock again. `try_lock` fails for the holder, as in the kernel.
 /// See [`RecursiveMutex`].
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RecursiveSpinMtx<T> = RecursiveMutex<spin_mtx::SpinMtx<Os>, T>;
 
 /// An [`Rw`] whose writer may write again, as with `RW_RECURSE`. See [`RecursiveRwLock`].

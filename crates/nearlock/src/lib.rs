@@ -79,7 +79,11 @@
 //!   ordinary thread on the same processor keeps it from running: its yields go only to threads of
 //!   its own priority. The sleeping locks that are named above contain no such wait. If a thread
 //!   finds one of their queues locked, it spins for a bounded time, below 1 ms, and then sleeps.
-//!   ([`raw`] has other locks, for comparison, whose queues are under spin locks.)
+//!   (`nearlock-collection` has these locks as kernels have them, with queues under spin locks. No
+//!   type of this crate is one of those.)
+//!   **A release may wait likewise**: that of a queue lock waits for a waiter that has joined the
+//!   queue and has not linked its node yet, and that of [`classic::ClhLock`] until the next waiter
+//!   has seen it.
 //! * **Locking twice** in one thread is a deadlock. Only FreeBSD's locks can detect it, since they
 //!   know their holder ([`freebsd::Checked`]). They also have recursive forms
 //!   ([`freebsd::RecursiveMtx`]).

@@ -25,28 +25,44 @@ use nearlock_os::Os;
 use crate::raw::Nodeless;
 
 /// Linux' queued spinlock, without data.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawQSpinLock = qspinlock::QSpinLock<Os>;
 
 /// The same for threads that may be preempted, without data.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawPreemptibleQSpinLock = qspinlock::QSpinLock<Os, qspinlock::Fifo, qspinlock::Preemptible>;
 
 /// CNA in its final form, version 15 of its patch series, without data.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawCnaV15Lock = cna::CnaLock<Os>;
 
 /// The same for threads that may be preempted, without data.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawPreemptibleCnaLock = qspinlock::QSpinLock<Os, cna::Cna, qspinlock::Preemptible>;
 
 /// CNA as in version 13 of its patch series, without data. This is the version of the published
 /// tables. Its threshold is 10 ms.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawCnaV13Lock = cna_v13::CnaV13Lock<Os>;
 
 /// The raw lock of [`SpinLock`], for code that is generic over `lock_api`'s `RawMutex`.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawSpinLock = Nodeless<RawPreemptibleQSpinLock>;
 
 /// The raw lock of [`FifoSpinLock`], for code that is generic over `lock_api`'s `RawMutex`.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawFifoSpinLock = Nodeless<RawQSpinLock>;
 
 /// The raw lock of [`CnaLock`], for code that is generic over `lock_api`'s `RawMutex`.
+///
+/// Waits have no bound: see [What spinning means](crate#what-spinning-means).
 pub type RawCnaLock = Nodeless<RawPreemptibleCnaLock>;
 
 /// Linux' mutex since 4.9, without data.
@@ -89,6 +105,8 @@ guarded! {
     ///
     /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
     /// waits without bound if its priority is higher.
+    /// So does a thread that has just locked the lock, if it has preempted the next waiter while
+    /// that one joins the queue.
     ///
     /// Ordering: each critical section happens before the next one.
     ///
@@ -135,6 +153,8 @@ guarded! {
     ///
     /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
     /// waits without bound if its priority is higher.
+    /// So does a thread that has just locked the lock, if it has preempted the next waiter while
+    /// that one joins the queue.
     ///
     /// Ordering: each critical section happens before the next one.
     ///
@@ -168,6 +188,8 @@ guarded! {
     ///
     /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
     /// waits without bound if its priority is higher.
+    /// So does a thread that has just locked the lock, if it has preempted the next waiter while
+    /// that one joins the queue.
     ///
     /// Ordering: each critical section happens before the next one.
     ///

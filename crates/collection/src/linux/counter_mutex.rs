@@ -171,6 +171,10 @@ crate::tuning! {
 }
 
 /// See the [module](self). 32 bytes, plus a pointer with a queue of spinners.
+///
+/// `W` is the lock of the queue. The default is a ticket lock, as in the kernel: a thread that has
+/// preempted its holder waits for it without bound. With a [`QueueLock`](crate::parking::QueueLock)
+/// it sleeps after a bounded time.
 #[repr(C)]
 pub struct CounterMutex<
     P: Platform,

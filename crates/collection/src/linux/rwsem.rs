@@ -92,6 +92,10 @@ pub trait RwsemPlatform: ParkTimeout + Schedule + Priority + LocalNodes<osq::Nod
 impl<P: ParkTimeout + Schedule + Priority + LocalNodes<osq::Node<P>>> RwsemPlatform for P {}
 
 /// See the [module](self). 40 bytes with the default `W`.
+///
+/// `W` is the lock of the queue. The default is a ticket lock, as in the kernel: a thread that has
+/// preempted its holder waits for it without bound. With a [`QueueLock`](crate::parking::QueueLock)
+/// it sleeps after a bounded time.
 #[repr(C)]
 pub struct Rwsem<P: Platform, T: RwsemTuning = Standard, W: WaitLock = TicketLock<P>> {
     count: P::U64,

@@ -92,6 +92,10 @@ const READER: u32 = 0;
 const WRITES: u32 = 1;
 
 /// See the [module](self). 48 bytes with the default `W`.
+///
+/// `W` is the lock of the queue. The default is a ticket lock, as in the kernel: a thread that has
+/// preempted its holder waits for it without bound. With a [`QueueLock`](crate::parking::QueueLock)
+/// it sleeps after a bounded time.
 #[repr(C)]
 pub struct RwsemXadd<P: Platform, T: XaddTuning = Standard, W: WaitLock = TicketLock<P>> {
     count: P::U64,
