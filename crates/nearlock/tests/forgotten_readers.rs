@@ -35,7 +35,7 @@ fn is_shared_where_it_is_moved_to<R: RawRwLock + Send + Sync>() {
     assert!(elsewhere(|| lock.try_write().is_none()), "written while it is read");
     assert_eq!(elsewhere(|| lock.try_read().map(|value| *value)), Some(1), "readers share it");
     assert!(lock.try_write().is_none(), "its own thread reads it too");
-    mem::forget(lock);
+    mem::forget(*lock);
 }
 
 fn shares_no_lock_that_comes_to_its_place<R: RawRwLock + Send + Sync>() {
@@ -98,6 +98,6 @@ fn a_recursive_mutex_stays_held_where_it_is_moved_to() {
         let lock = Box::new(lock);
         assert_eq!(*lock.lock(), 1, "its thread has it again");
         assert!(elsewhere(|| lock.try_lock().is_none()), "two threads hold it");
-        mem::forget(lock);
+        mem::forget(*lock);
     });
 }
