@@ -62,9 +62,9 @@ fn contend<R: RawMutex + Sync>() -> Travels {
 }
 
 fn main() {
-    // CNA of version 13 then sorts the waiters at each acquisition. By default, a lock with little
-    // contention hardly ever does. (The setting of `CnaLock` is `CnaShuffleReduction`.)
-    set_setting(Setting::CnaV13ShuffleReduction, 0).expect("0 is its least value");
+    // CNA then sorts the waiters at each acquisition. By default, a lock with little contention
+    // hardly ever does.
+    set_setting(Setting::CnaShuffleReduction, 0).expect("0 is its least value");
     println!("{THREADS} threads on two claimed NUMA nodes, {RUN:?} for each lock");
     for (name, travels) in [("SpinLock", contend::<RawSpinLock>()), ("CnaLock", contend::<RawCnaLock>())] {
         let share = 100.0 * travels.local as f64 / travels.acquisitions as f64;

@@ -134,24 +134,23 @@ impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> LockCancel
 /// # Ok::<(), nearlock::Cancelled>(())
 /// ```
 pub trait RwLockCancellable {
-    /// What gives access to the data, shared.
+    /// The guard that gives shared access to the data.
     type ReadGuard<'a>
     where
         Self: 'a;
-    /// What gives access to the data, exclusively.
+    /// The guard that gives exclusive access to the data.
     type WriteGuard<'a>
     where
         Self: 'a;
 
-    /// Waits until it may read, or until `by` is cancelled. If nobody has to be waited for it may
-    /// even then.
+    /// Locks for reading. Waits until `by` is cancelled. If it need not wait, it locks even then.
     ///
     /// # Errors
     ///
     /// [`Cancelled`], if the wait was cancelled.
     fn read_cancellable<'a>(&'a self, by: &Cancellation) -> Result<Self::ReadGuard<'a>, Cancelled>;
 
-    /// The same for a writer.
+    /// Locks for writing, in the same way.
     ///
     /// # Errors
     ///
@@ -172,7 +171,7 @@ impl<L: RawTimedRwLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> RwLockCa
         Self: 'a;
 
     fn read_cancellable<'a>(&'a self, by: &Cancellation) -> Result<Self::ReadGuard<'a>, Cancelled> {
-        // SAFETY: only to lock it; the guard unlocks; so below.
+        // SAFETY: the raw lock is only locked here, and the guard unlocks it. The same holds below.
         let raw = unsafe { self.raw() };
         if !raw.lock_shared_within(&by.limit()) {
             return Err(Cancelled);
