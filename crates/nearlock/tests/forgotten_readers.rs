@@ -98,6 +98,5 @@ fn a_recursive_mutex_stays_held_where_it_is_moved_to() {
         let lock = Box::new(lock);
         assert_eq!(*lock.lock(), 1, "its thread has it again");
         assert!(elsewhere(|| lock.try_lock().is_none()), "two threads hold it");
-        mem::forget(*lock);
     });
 }
