@@ -7,7 +7,7 @@
 //!         write_held = 1
 //!         acquired += 1                         (16 bytes a writer, four writers to a line)
 //!         1 in W * 2000 * long_hold: busy for long_hold
-//!         1 in W * 2 * divisor:      busy for 2 us
+//!         1 in W * divisor:          busy for 2 us
 //!         1 in W * 20000:            offer the processor
 //!         write_held = 0
 //!         unlock  }                             (W: number of writers)

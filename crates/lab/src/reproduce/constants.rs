@@ -51,7 +51,7 @@ mod tests {
         assert!(
             text.contains(&constants),
             "docs/laboratory/evidence.md was made with other constants than {constants}: \
-             nearlock reproduce --band --out DIR && cp DIR/evidence.md DIR/evidence.svg docs/"
+             nearlock reproduce --band --out DIR && cp DIR/evidence.md DIR/evidence.svg docs/laboratory/"
         );
     }
 

@@ -38,7 +38,7 @@
 //! | command | constants | results |
 //! |---|---|---|
 //! | `nearlock bench` | all: throughput, waits, membarriers | docs/guide/benchmark.md |
-//! | `docs/pictures/mutex-section` | `NEWCOMER_LOOKS` | docs/laboratory/simulator.md |
+//! | `docs/pictures/mutex-section` | `NEWCOMER_LOOKS` | docs/laboratory/simulator-mutexes.md |
 //! | | `PREFERRED`, `PREFERRED_AMONG` | |
 //! | `cargo bench -p nearlock --bench sleepers` | `COUNTS` | docs/guide/benchmark.md |
 //! | `cargo test -p nearlock-sim --test turns` | `PATIENCE_NS`, `TURN_NS`, | asserted bounds |

@@ -18,9 +18,9 @@
 //! a directory, with about 18 system calls and ten entries. The length of each stretch is drawn
 //! from half to one and a half of the mean. The work is fitted to the published gain of 40 % by the
 //! pre-read of waiters. By our estimate, find takes 3 to 6 us for an entry of a cached file system,
-//! with two threads on a core. Any value from 35 to 65 us for a directory is within 4 points of the
-//! 40 %. The value was chosen among these with the figure for all pre-reads in view, which it
-//! determines (`docs/laboratory/calibration.md`).
+//! with two threads on a core. Values from 35 to 65 us for a directory give gains of 44 to 48 %
+//! today. The value was chosen among these with the figure for all pre-reads in view, which it
+//! determines (`docs/laboratory/calibration-freebsd.md`).
 //!
 //! # make-j
 //!
