@@ -59,6 +59,8 @@ fn what_is_no_directory_is_refused_before_anything_is_simulated() {
     fs::write(&file, "kept").expect("can be written");
     let Finished { code, out, err } = nearlock(&format!("{SIMULATE} --out {}", file.display()));
     assert_eq!((code, out.as_str()), (2, ""), "{err}");
-    assert!(err.contains("no-directory") && err.contains("must be a directory"), "{err}");
+    // Lines are broken where the length of the path has it.
+    let message = err.replace('\n', " ");
+    assert!(message.contains("no-directory") && message.contains("must be a directory"), "{err}");
     assert_eq!(fs::read_to_string(&file).expect("is still there"), "kept");
 }
