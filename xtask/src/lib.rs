@@ -6,8 +6,8 @@
 //! cargo test -p xtask --test repository
 //! ```
 //!
-//! `tests/add_a_lock.rs` follows `docs/guide/add-a-lock.md` in a copy of the repository. This takes
-//! minutes, most of them for building, so only `.ci/deep` runs it.
+//! `tests/add_a_lock.rs` follows `docs/guide/add-a-lock.md` and `add-a-lock-run.md` in a copy of the
+//! repository. This takes minutes, most of them for building, so only `.ci/deep` runs it.
 //!
 //! | file | rules |
 //! |---|---|

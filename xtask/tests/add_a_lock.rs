@@ -1,4 +1,4 @@
-//! `docs/guide/add-a-lock.md`, followed step by step in a copy of the repository.
+//! `docs/guide/add-a-lock.md` and its second page, followed step by step in a copy of the repository.
 //!
 //! The copy is under the target directory, and is built in that same target directory under a
 //! separate version. So only nearlock's own crates are built again. At the end the copy is removed,
@@ -15,7 +15,8 @@ use anyhow::{Context, Result, ensure};
 use xtask::files;
 use xtask::guide::{self, Action, End, Step};
 
-const GUIDE: &str = "docs/guide/add-a-lock.md";
+/// The pages, in the order in which a reader follows them.
+const GUIDE: [&str; 2] = ["docs/guide/add-a-lock.md", "docs/guide/add-a-lock-run.md"];
 
 /// A copy of the repository.
 struct Copy {
@@ -139,11 +140,14 @@ impl Drop for Copy {
 #[test]
 #[ignore = "builds everything once more: .ci/deep does it"]
 fn the_guide_leads_to_a_lock() -> Result<()> {
-    let steps = guide::steps(&fs::read_to_string(files::root().join(GUIDE))?).context(GUIDE)?;
     let copy = Copy::make().context("a copy of the repository")?;
     let mut printed = String::new();
-    for step in &steps {
-        copy.take(step, &mut printed).with_context(|| format!("{GUIDE}:{}", step.line))?;
+    for page in GUIDE {
+        let steps = guide::steps(&fs::read_to_string(files::root().join(page))?).context(page)?;
+        ensure!(!steps.is_empty(), "{page} has no steps");
+        for step in &steps {
+            copy.take(step, &mut printed).with_context(|| format!("{page}:{}", step.line))?;
+        }
     }
     Ok(())
 }

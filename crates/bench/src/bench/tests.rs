@@ -308,14 +308,18 @@ fn a_lock_without_operations_is_no_times_as_fast() {
 
 /// The page has the cost of each algorithm. A preset may be newer than the measurement.
 #[test]
-fn the_page_of_locks_has_the_cost_of_each() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/locks.md");
-    let text = std::fs::read_to_string(page).expect("docs/guide/locks.md");
+fn the_page_of_costs_has_the_cost_of_each() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/laboratory/costs.md");
+    let text = std::fs::read_to_string(page).expect("docs/laboratory/costs.md");
     let (_, costs) = text.split_once("## What they cost uncontended").expect("a section of costs");
     let has = |costs: &str, name: &str| costs.lines().any(|line| line.starts_with(&format!("{name} ")));
     let (locks, readers) = costs.split_once("Of a reader alone").expect("a part about readers");
     for lock in Subject::working().filter(|lock| lock.positions.is_empty()) {
-        assert!(has(locks, lock.name), "docs/guide/locks.md lacks {}: the command stands there", lock.name);
+        assert!(
+            has(locks, lock.name),
+            "docs/laboratory/costs.md lacks {}: the command stands there",
+            lock.name
+        );
         assert!(!lock.is_rw() || has(readers, lock.name), "its readers' part lacks {}", lock.name);
     }
 }

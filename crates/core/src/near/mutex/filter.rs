@@ -29,7 +29,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::platform::{Atomic, AtomicInt, Platform};
 
 /// As many as fit into a cache line of 64 bytes together with the [`Hints`](super::hints::Hints).
-/// docs/guide/benchmark.md, "Many sleepers", compares 13 counts with one: measured by
+/// docs/guide/cargo-bench.md, "Many sleepers", compares 13 counts with one: measured by
 /// `cargo bench -p nearlock --bench sleepers`.
 const COUNTS: usize = 13;
 const WAITER_SHIFT: u32 = 22;

@@ -40,7 +40,7 @@
 //! | `nearlock bench` | all: throughput, waits, membarriers | docs/guide/benchmark.md |
 //! | `docs/pictures/mutex-section` | `NEWCOMER_LOOKS` | docs/laboratory/simulator-mutexes.md |
 //! | | `PREFERRED`, `PREFERRED_AMONG` | |
-//! | `cargo bench -p nearlock --bench sleepers` | `COUNTS` | docs/guide/benchmark.md |
+//! | `cargo bench -p nearlock --bench sleepers` | `COUNTS` | docs/guide/cargo-bench.md |
 //! | `cargo test -p nearlock-sim --test turns` | `PATIENCE_NS`, `TURN_NS`, | asserted bounds |
 //! | | `DUE_NS`, `NODE_TURN_NS` | |
 //! | `nearlock list topology` | the length of a pause | docs/internals/tuning.md |
