@@ -37,7 +37,7 @@ use crate::bench::{Calibration, TestBed};
 use book::Book;
 use layout::{Core, Layout};
 pub use threads::Priority;
-use threads::Rank;
+use threads::{Conditions, Rank};
 use transfers::{Cast, Kind, Samples};
 
 /// How much is measured.
@@ -147,18 +147,23 @@ impl Amounts {
 }
 
 /// Measures the part of the machine that the process may use, and calls it `name`. Before each
-/// step, `progress` gets a description of the step.
+/// step, `progress` gets a description of the step. `priority` is asked for, and may be refused.
 ///
 /// # Errors
 ///
 /// See [`MeasureError`]. Missing features of a machine (no second core, no membarrier) are not
 /// errors. The machine file then lacks the figures, and its notes say so.
-pub fn run(name: &str, effort: Effort, mut progress: impl FnMut(&str)) -> Result<Measurement, MeasureError> {
+pub fn run(
+    name: &str,
+    effort: Effort,
+    priority: Priority,
+    mut progress: impl FnMut(&str),
+) -> Result<Measurement, MeasureError> {
     let amounts = Amounts::of(effort);
     let topology = topology::HostTopology::of_this_process();
     let machine = TestBed::this();
     let layout = Layout::of(&topology);
-    let clock_ns = Calibration::measure().clock_ns;
+    let conditions = Conditions { clock_ns: Calibration::measure().clock_ns, priority };
     let mut book = Book::new(&layout, topology.quota.map(|quota| quota.cpus()));
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let distances = layout.distances();
@@ -167,25 +172,25 @@ pub fn run(name: &str, effort: Effort, mut progress: impl FnMut(&str)) -> Result
     for pass in 1..=amounts.passes {
         progress(&format!("cores, pass {pass} of {}", amounts.passes));
         for core in spread(&layout.cores, CORES) {
-            book.local.push(local::measure(core.cpus[0], amounts.local, clock_ns)?);
+            book.local.push(local::measure(core.cpus[0], amounts.local, conditions)?);
         }
         for (distance, (casts, name)) in casts.iter().zip(&distances).enumerate() {
             progress(&format!("lines over distance {name}, pass {pass} of {}", amounts.passes));
-            add_pairs(&mut book.transfers[distance], casts, amounts.transfers, clock_ns)?;
+            add_pairs(&mut book.transfers[distance], casts, amounts.transfers, conditions)?;
         }
         if let Some(cast) = siblings(&layout) {
             progress("lines between hardware threads");
-            add_pairs(&mut book.siblings, &[cast], amounts.transfers / 4, clock_ns)?;
+            add_pairs(&mut book.siblings, &[cast], amounts.transfers / 4, conditions)?;
         }
         if layout.cores.len() == 1 {
             progress("memory");
-            let samples = transfers::measure_memory(layout.cores[0].cpus[0], amounts.transfers, clock_ns)?;
+            let samples = transfers::measure_memory(layout.cores[0].cpus[0], amounts.transfers, conditions)?;
             book.transfers[0].entry(Kind::LoadMemory).or_default().extend(samples);
         }
     }
     book.has_readers = casts.iter().map(|casts| casts.iter().any(|cast| cast.reader.is_some())).collect();
-    of_system(&mut book, &layout, &amounts, clock_ns, &mut progress)?;
-    book.close(name, &machine, Priority::available())
+    of_system(&mut book, &layout, &amounts, conditions, &mut progress)?;
+    book.close(name, &machine, priority.permitted())
 }
 
 /// Measures the costs of the operating system.
@@ -193,34 +198,39 @@ fn of_system(
     book: &mut Book,
     layout: &Layout,
     amounts: &Amounts,
-    clock_ns: f64,
+    conditions: Conditions,
     progress: &mut impl FnMut(&str),
 ) -> Result<(), MeasureError> {
     let first = layout.cores[0].cpus[0];
     progress("futex and scheduler");
-    book.futex_call = system::futex_call(first, amounts.system, clock_ns)?;
-    book.switch = system::futex_hand_over([first; 2], Rank::Batch, amounts.system, clock_ns)?;
+    book.futex_call = system::futex_call(first, amounts.system, conditions)?;
+    book.switch = system::futex_hand_over([first; 2], Rank::Batch, amounts.system, conditions)?;
     if let Some(other) = layout.cpus().iter().find(|&cpu| cpu != first) {
         // Prefer another core to another hardware thread of this core.
         let other = layout.cores.get(1).map_or(other, |core| core.cpus[0]);
-        book.wake = system::wake([first, other], amounts.system, clock_ns)?;
-        book.hand_over = system::futex_hand_over([first, other], Rank::Foremost, amounts.system, clock_ns)?;
+        book.wake = system::wake([first, other], amounts.system, conditions)?;
+        book.hand_over = system::futex_hand_over([first, other], Rank::Foremost, amounts.system, conditions)?;
         if register_membarrier() {
             progress("membarrier");
-            book.heavy_fence = system::heavy_fence([first, other], amounts.system, clock_ns)?;
+            book.heavy_fence = system::heavy_fence([first, other], amounts.system, conditions)?;
         }
     }
     progress("timer tick");
-    let gaps = tick::watch(first, amounts.watch)?;
+    let gaps = tick::watch(first, amounts.watch, conditions.priority)?;
     book.tick = tick::find(&gaps, amounts.watch);
     Ok(())
 }
 
 /// Adds samples of these pairs.
-fn add_pairs(all: &mut Samples, casts: &[Cast], samples: usize, clock_ns: f64) -> Result<(), MeasureError> {
+fn add_pairs(
+    all: &mut Samples,
+    casts: &[Cast],
+    samples: usize,
+    conditions: Conditions,
+) -> Result<(), MeasureError> {
     for cast in casts {
         let each = samples.div_ceil(casts.len());
-        for (kind, samples) in transfers::measure(cast, each, clock_ns)? {
+        for (kind, samples) in transfers::measure(cast, each, conditions)? {
             all.entry(kind).or_default().extend(samples);
         }
     }
@@ -312,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_near_core_the_reader_is_as_far_away_or_nobody() {
+    fn without_a_near_core_the_reader_is_as_far_away_or_missing() {
         let layout = machine(1);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
         assert!(casts(&layout, 0, 5, &mut random).is_empty(), "one core to a cache");
@@ -326,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spread_is_spread_evenly() {
+    fn elements_are_spread_evenly() {
         let spread = |all: &[u32], most| spread(all, most).copied().collect::<Vec<_>>();
         assert_eq!(spread(&[0, 1, 2, 3, 4, 5, 6, 7], 4), [0, 2, 4, 6]);
         assert_eq!(spread(&[0, 1, 2, 3, 4], 4), [0, 2, 4]);

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::bench::statistics::Quartiles;
 use crate::bench::{self, Calibration};
-use crate::measure::MeasureError;
+use crate::measure::{MeasureError, Priority};
 use nearlock_lab::simulate;
 
 /// The locks of the grid.
@@ -194,6 +194,7 @@ fn passage_ns(machine: &MachineSpec) -> Option<f64> {
 pub fn run(
     machine: &MachineSpec,
     effort: Effort,
+    priority: Priority,
     mut done: impl FnMut() + Send,
 ) -> Result<Report, ValidateError> {
     let cpus = cpus(&topology::HostTopology::of_this_process());
@@ -201,7 +202,8 @@ pub fn run(
     let calibration = Calibration::measure();
     let bare = overhead::cells();
     let all: Vec<Cell> = bare.iter().chain(&grid).copied().collect();
-    let native = native::measure(&all, &cpus, passage_ns(machine), &calibration, effort, &mut done)?;
+    let native =
+        native::measure(&all, &cpus, passage_ns(machine), &calibration, effort, priority, &mut done)?;
     let (bare_native, grid_native) = native.split_at(bare.len());
     let overheads = overhead::of(machine, &bare, bare_native)?;
     let simulated = simulated::throughputs(machine, &grid, &overheads, effort, &mut done)?;
@@ -306,7 +308,8 @@ mod tests {
         let machine = MachineSpec::builtin("epyc-genoa-2s").expect("is built in");
         let effort = Effort { bursts: 1, burst: Duration::from_micros(50), seeds: 1, sections: 20 };
         let mut calls = 0;
-        let report = run(&machine, effort, || calls += 1).expect("this machine can do it");
+        let report =
+            run(&machine, effort, Priority::AsStarted, || calls += 1).expect("this machine can do it");
         assert_eq!(calls, steps(&machine, effort));
         assert_eq!(report.rows.len(), grid(report.cpus.len()).len());
         for row in &report.rows {

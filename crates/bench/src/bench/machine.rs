@@ -15,7 +15,7 @@ use super::statistics::median;
 /// The properties of the machine that are reported with the figures.
 #[derive(Clone, Debug)]
 pub struct TestBed {
-    /// The processor's name, if the system reports it.
+    /// The processor's name, family and model, if the system reports them.
     pub model: Option<String>,
     /// Whether the processor reports a hypervisor, if the system shows that (x86-64).
     pub is_virtual: bool,
@@ -43,7 +43,7 @@ impl TestBed {
         let read = |path: &str| fs::read_to_string(path).ok();
         let topology = topology::HostTopology::of_this_process();
         Self {
-            model: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            model: read("/proc/cpuinfo").and_then(|text| processor(&text)),
             is_virtual: read("/proc/cpuinfo")
                 .and_then(|text| field(&text, "flags"))
                 .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
@@ -63,6 +63,16 @@ impl TestBed {
 fn cores(machine: &topology::HostTopology) -> Vec<u32> {
     let first = |core: &topology::NumberList| core.iter().find(|&cpu| machine.allowed.contains(cpu));
     machine.cores.iter().filter_map(first).take(machine.parallelism()).collect()
+}
+
+/// The processor that `/proc/cpuinfo` names. A virtual machine may show the name of a whole line of
+/// processors, as "AMD EPYC", so family and model are added.
+fn processor(cpuinfo: &str) -> Option<String> {
+    let name = field(cpuinfo, "model name")?;
+    Some(match (field(cpuinfo, "cpu family"), field(cpuinfo, "model")) {
+        (Some(family), Some(model)) => format!("{name}, family {family} model {model}"),
+        _ => name,
+    })
 }
 
 /// The value of `name : value`.
@@ -155,6 +165,14 @@ mod tests {
         let text = "processor\t: 0\nmodel\t\t: 79\nmodel name\t: Some: CPU @ 2 GHz\nmodel name\t: other\n";
         assert_eq!(field(text, "model name").as_deref(), Some("Some: CPU @ 2 GHz"));
         assert_eq!(field(text, "name"), None);
+    }
+
+    #[test]
+    fn processors_of_one_name_differ_by_their_family() {
+        let text = "cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n";
+        assert_eq!(processor(text).as_deref(), Some("AMD EPYC, family 26 model 2"));
+        assert_eq!(processor("model name\t: Cortex\n").as_deref(), Some("Cortex"));
+        assert_eq!(processor("CPU part\t: 0xd0c\n"), None);
     }
 
     #[test]

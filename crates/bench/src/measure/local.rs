@@ -9,7 +9,7 @@ use nearlock_core::platform::Clock;
 use nearlock_os::Os;
 
 use super::MeasureError;
-use super::threads::{Rank, on_cpu};
+use super::threads::{Conditions, Rank, on_cpu};
 
 /// Samples of one core. All are floors: interference only adds to them.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +32,9 @@ const PAUSES: usize = 256;
 const WORDS: usize = 256;
 
 /// Takes `samples` samples on this CPU.
-pub fn measure(cpu: u32, samples: usize, clock_ns: f64) -> Result<Local, MeasureError> {
-    on_cpu(cpu, Rank::Foremost, || {
+pub fn measure(cpu: u32, samples: usize, conditions: Conditions) -> Result<Local, MeasureError> {
+    let Conditions { clock_ns, priority } = conditions;
+    on_cpu(cpu, Rank::Foremost, priority, || {
         let mut local = Local::default();
         let chain: [AtomicUsize; WORDS] = array::from_fn(|word| AtomicUsize::new((word + 37) % WORDS));
         let word = AtomicUsize::new(0);
@@ -83,11 +84,13 @@ fn add(word: &AtomicUsize, n: usize) {
 mod tests {
     use super::*;
     use crate::bench::TestBed;
+    use crate::measure::Priority;
 
     #[test]
     #[cfg(target_os = "linux")]
     fn a_core_takes_time_for_everything() {
-        let local = measure(TestBed::this().allowed[0], 3, 0.0).expect("allowed");
+        let conditions = Conditions { clock_ns: 0.0, priority: Priority::Nice };
+        let local = measure(TestBed::this().allowed[0], 3, conditions).expect("allowed");
         for samples in [&local.l1, &local.atomic_owned, &local.pause, &local.cycle] {
             assert!(samples.len() == 3 && samples.iter().all(|&ns| ns > 0.0), "{local:?}");
         }

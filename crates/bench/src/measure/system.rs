@@ -9,14 +9,15 @@ use nearlock_os::{Os, futex};
 use nearlock_workload::locktorture::OwnLine;
 
 use super::MeasureError;
-use super::threads::{Rank, on_cpu, on_cpus};
+use super::threads::{Conditions, Rank, on_cpu, on_cpus};
 use super::transfers::LongSpin;
 
 /// A futex call that wakes up no thread, in ns.
-pub fn futex_call(cpu: u32, samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
+pub fn futex_call(cpu: u32, samples: usize, conditions: Conditions) -> Result<Vec<f64>, MeasureError> {
+    let Conditions { clock_ns, priority } = conditions;
     const CALLS: u32 = 64;
     let word = AtomicU32::new(0);
-    on_cpu(cpu, Rank::Batch, || {
+    on_cpu(cpu, Rank::Batch, priority, || {
         let sample = |_| {
             let began = <Os>::now_ns();
             for _ in 0..CALLS {
@@ -43,10 +44,11 @@ struct Alarm {
 /// in ns.
 ///
 /// Only samples in which the sleeper was asleep count.
-pub fn wake(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
+pub fn wake(cpus: [u32; 2], samples: usize, conditions: Conditions) -> Result<Vec<f64>, MeasureError> {
+    let Conditions { clock_ns, priority } = conditions;
     let alarm = Alarm::default();
     let rings = u32::try_from(samples).unwrap_or(u32::MAX);
-    let results = on_cpus(&cpus, Rank::Foremost, &|who| match who {
+    let results = on_cpus(&cpus, Rank::Foremost, priority, &|who| match who {
         0 => (1..=rings).filter_map(|number| alarm.ring(number, clock_ns)).collect(),
         _ => {
             (1..=rings).for_each(|number| alarm.sleep(number));
@@ -89,11 +91,12 @@ pub fn futex_hand_over(
     cpus: [u32; 2],
     rank: Rank,
     samples: usize,
-    clock_ns: f64,
+    conditions: Conditions,
 ) -> Result<Vec<f64>, MeasureError> {
+    let Conditions { clock_ns, priority } = conditions;
     const ROUND_TRIPS: u32 = 16;
     let word = AtomicU32::new(0);
-    let results = on_cpus(&cpus, rank, &|who| {
+    let results = on_cpus(&cpus, rank, priority, &|who| {
         let sample = |sample: usize| {
             let began = <Os>::now_ns();
             for trip in 0..ROUND_TRIPS {
@@ -116,9 +119,10 @@ pub fn futex_hand_over(
 }
 
 /// A heavy fence while another thread of the process runs on another CPU, in ns.
-pub fn heavy_fence(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
+pub fn heavy_fence(cpus: [u32; 2], samples: usize, conditions: Conditions) -> Result<Vec<f64>, MeasureError> {
+    let Conditions { clock_ns, priority } = conditions;
     let over = AtomicU32::new(0);
-    let results = on_cpus(&cpus, Rank::Foremost, &|who| {
+    let results = on_cpus(&cpus, Rank::Foremost, priority, &|who| {
         let mut times = Vec::new();
         if who == 0 {
             for _ in 0..samples {

@@ -24,7 +24,8 @@ pub enum Rank {
     Batch,
 }
 
-/// The priority that the system permitted.
+/// The priority of threads that measure: the one that is asked for, or the one that the system
+/// permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// The highest priority of the ordinary scheduler: nice -20.
@@ -34,9 +35,9 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// The priority of `Rank::Foremost` on this system.
-    pub fn available() -> Self {
-        thread::spawn(|| system::raise(Rank::Foremost)).join().unwrap_or(Self::AsStarted)
+    /// The priority that the system permits where this one is asked for.
+    pub fn permitted(self) -> Self {
+        thread::spawn(move || system::raise(Rank::Foremost, self)).join().unwrap_or(Self::AsStarted)
     }
 }
 
@@ -44,9 +45,18 @@ impl fmt::Display for Priority {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
             Self::Nice => "nice -20",
-            Self::AsStarted => "as started: no higher one is permitted",
+            Self::AsStarted => "as started",
         })
     }
+}
+
+/// What holds for each sample of a measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// Time that one look at the clock takes, in ns.
+    pub clock_ns: f64,
+    /// The priority that is asked for.
+    pub priority: Priority,
 }
 
 /// Calls `work` at the same time in one thread on each of these CPUs, with the thread's place in
@@ -54,6 +64,7 @@ impl fmt::Display for Priority {
 pub fn on_cpus<T: Send>(
     cpus: &[u32],
     rank: Rank,
+    priority: Priority,
     work: &(dyn Fn(usize) -> T + Sync),
 ) -> Result<Vec<T>, MeasureError> {
     let (ready, arrivals) = mpsc::channel();
@@ -65,7 +76,7 @@ pub fn on_cpus<T: Send>(
             let (ready, gate, work) = (ready.clone(), &gate, work);
             let life = move || {
                 let pinned = pin(cpu);
-                system::raise(rank);
+                system::raise(rank, priority);
                 // The receiver waits for this message from all threads.
                 let _ = ready.send(pinned.map_err(|source| MeasureError::Pin { cpu, source }));
                 gate.wait().then(|| work(place))
@@ -90,8 +101,13 @@ pub fn on_cpus<T: Send>(
 }
 
 /// As [`on_cpus`], on one CPU.
-pub fn on_cpu<T: Send>(cpu: u32, rank: Rank, work: impl Fn() -> T + Sync) -> Result<T, MeasureError> {
-    let mut results = on_cpus(&[cpu], rank, &|_| work())?;
+pub fn on_cpu<T: Send>(
+    cpu: u32,
+    rank: Rank,
+    priority: Priority,
+    work: impl Fn() -> T + Sync,
+) -> Result<T, MeasureError> {
+    let mut results = on_cpus(&[cpu], rank, priority, &|_| work())?;
     results.pop().ok_or_else(|| MeasureError::Spawn { source: io::ErrorKind::Other.into() })
 }
 
@@ -99,8 +115,8 @@ pub fn on_cpu<T: Send>(cpu: u32, rank: Rank, work: impl Fn() -> T + Sync) -> Res
 mod system {
     use super::{Priority, Rank};
 
-    /// Gives the calling thread the permitted part of this rank.
-    pub fn raise(rank: Rank) -> Priority {
+    /// Gives the calling thread the permitted part of this rank and this priority.
+    pub fn raise(rank: Rank, priority: Priority) -> Priority {
         let policy = match rank {
             // Set it even if the process was started in another class.
             Rank::Foremost => libc::SCHED_OTHER,
@@ -110,6 +126,9 @@ mod system {
         // If this call or the next is refused, figures are less exact.
         // SAFETY: the parameters are live during the call; 0 is the calling thread.
         unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+        if priority == Priority::AsStarted {
+            return priority;
+        }
         // SAFETY: the call has no conditions; 0 is the calling thread.
         match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) } {
             0 => Priority::Nice,
@@ -122,7 +141,7 @@ mod system {
 mod system {
     use super::{Priority, Rank};
 
-    pub fn raise(_rank: Rank) -> Priority {
+    pub fn raise(_rank: Rank, _priority: Priority) -> Priority {
         Priority::AsStarted
     }
 }
@@ -139,10 +158,11 @@ mod tests {
     #[test]
     fn work_is_done_on_each_cpu_in_order() {
         let cpus = TestBed::this().allowed;
-        let found = on_cpus(&cpus, Rank::Batch, &|place| (place, TestBed::this().allowed)).expect("allowed");
+        let found = on_cpus(&cpus, Rank::Batch, Priority::Nice, &|place| (place, TestBed::this().allowed))
+            .expect("allowed");
         let expected: Vec<_> = cpus.iter().enumerate().map(|(place, &cpu)| (place, vec![cpu])).collect();
         assert_eq!(found, expected);
-        assert_eq!(on_cpu(cpus[0], Rank::Foremost, || 7).expect("allowed"), 7);
+        assert_eq!(on_cpu(cpus[0], Rank::Foremost, Priority::AsStarted, || 7).expect("allowed"), 7);
     }
 
     /// Lets two threads on two CPUs wait for each other repeatedly.
@@ -156,7 +176,7 @@ mod tests {
                 turn.fetch_add(1, SeqCst);
             }
         };
-        on_cpus(cpus, Rank::Foremost, &play).expect("allowed");
+        on_cpus(cpus, Rank::Foremost, Priority::Nice, &play).expect("allowed");
     }
 
     #[test]
@@ -171,8 +191,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_an_error_and_no_hang() {
-        let error = on_cpus(&[TestBed::this().allowed[0], 1_000_000], Rank::Batch, &|_| ());
+    fn a_cpu_that_does_not_exist_is_an_error_and_no_hang() {
+        let error = on_cpus(&[TestBed::this().allowed[0], 1_000_000], Rank::Batch, Priority::Nice, &|_| ());
         assert!(matches!(error, Err(MeasureError::Pin { cpu: 1_000_000, .. })), "{error:?}");
     }
 }

@@ -13,7 +13,7 @@ use nearlock_os::Os;
 use nearlock_sim::spec::LATENCY_MAX_NS;
 
 use super::MeasureError;
-use super::threads::{Rank, on_cpu};
+use super::threads::{Priority, Rank, on_cpu};
 
 /// Tick rates of systems, in 1/s. The highest is first, because the gaps of a rate match its
 /// divisors too.
@@ -50,9 +50,9 @@ pub struct Tick {
 }
 
 /// Watches the clock on this CPU for this long.
-pub fn watch(cpu: u32, window: Duration) -> Result<Vec<Gap>, MeasureError> {
+pub fn watch(cpu: u32, window: Duration, priority: Priority) -> Result<Vec<Gap>, MeasureError> {
     let window_ns = window.as_nanos() as u64;
-    on_cpu(cpu, Rank::Foremost, || {
+    on_cpu(cpu, Rank::Foremost, priority, || {
         let look = median_look_ns();
         // Limit of the number of gaps. The memory must not be allocated during the watch.
         let mut gaps = Vec::with_capacity(100_000);
@@ -167,7 +167,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn gaps_of_a_watch_are_in_order() {
         let cpu = crate::bench::TestBed::this().allowed[0];
-        let gaps = watch(cpu, Duration::from_millis(20)).expect("allowed");
+        let gaps = watch(cpu, Duration::from_millis(20), Priority::AsStarted).expect("allowed");
         assert!(gaps.is_sorted_by_key(|gap| gap.at_ns) && gaps.iter().all(|gap| gap.ns > 0));
     }
 }

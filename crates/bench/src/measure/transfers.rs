@@ -32,7 +32,7 @@ use nearlock_workload::locktorture::OwnLine;
 use super::MeasureError;
 use super::lines::{Lines, Timed};
 use super::memory::CAN_FLUSH;
-use super::threads::{Rank, on_cpu, on_cpus};
+use super::threads::{Conditions, Rank, on_cpu, on_cpus};
 
 /// An operation and the state of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,22 +162,23 @@ struct Stage<'a> {
 }
 
 /// Takes `rounds` samples of each operation between these CPUs.
-pub fn measure(cast: &Cast, rounds: usize, clock_ns: f64) -> Result<Samples, MeasureError> {
-    let lines = |cpu| on_cpu(cpu, Rank::Foremost, Lines::new);
+pub fn measure(cast: &Cast, rounds: usize, conditions: Conditions) -> Result<Samples, MeasureError> {
+    let Conditions { clock_ns, priority } = conditions;
+    let lines = |cpu| on_cpu(cpu, Rank::Foremost, priority, Lines::new);
     let homes = [lines(cast.measurer)?, lines(cast.holder)?];
     let stage = Stage { cast, rounds, clock_ns, homes: &homes, ended: OwnLine::default() };
     let cpus: Vec<u32> = [cast.measurer, cast.holder].into_iter().chain(cast.reader).collect();
-    let mut samples = on_cpus(&cpus, Rank::Foremost, &|who| stage.play(who))?;
+    let mut samples = on_cpus(&cpus, Rank::Foremost, priority, &|who| stage.play(who))?;
     Ok(samples.swap_remove(MEASURER))
 }
 
 /// As [`measure`], for one core alone: loads from memory. In ns.
-pub fn measure_memory(cpu: u32, rounds: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
-    on_cpu(cpu, Rank::Foremost, || {
+pub fn measure_memory(cpu: u32, rounds: usize, conditions: Conditions) -> Result<Vec<f64>, MeasureError> {
+    on_cpu(cpu, Rank::Foremost, conditions.priority, || {
         let lines = Lines::new();
         let once = |_| {
             lines.flush();
-            lines.time(Timed::Load, clock_ns)
+            lines.time(Timed::Load, conditions.clock_ns)
         };
         (0..if CAN_FLUSH { rounds } else { 0 }).map(once).collect()
     })

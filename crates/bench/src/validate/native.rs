@@ -25,7 +25,7 @@ use nearlock_workload::sections::{Params, SectionsState, Worker};
 use super::{Cell, Effort, ValidateError};
 use crate::bench::statistics::Quartiles;
 use crate::bench::{Calibration, Failure, Order};
-use crate::measure::threads::{Rank, on_cpus};
+use crate::measure::threads::{Priority, Rank, on_cpus};
 use crate::switched::switched;
 
 type Platform = Os<Spin>;
@@ -88,6 +88,7 @@ pub fn measure(
     passage_ns: Option<f64>,
     calibration: &Calibration,
     effort: Effort,
+    priority: Priority,
     mut done: impl FnMut(),
 ) -> Result<Vec<Measured>, ValidateError> {
     let mut bursts: Vec<Vec<Vec<Share>>> = vec![Vec::new(); cells.len()];
@@ -105,7 +106,7 @@ pub fn measure(
             }
             let cell = &cells[index];
             let cpus = &cpus[..cell.threads];
-            let burst = Burst { cell, cpus, calibration, length: effort.burst, seed: round as u64 };
+            let burst = Burst { cell, cpus, calibration, length: effort.burst, seed: round as u64, priority };
             bursts[index].push(switched(cell.lock, || cell.lock.visit::<Platform, _>(burst))?);
             std::thread::sleep(effort.burst.mul_f64(PAUSE_SHARE));
         }
@@ -139,13 +140,14 @@ struct Burst<'a> {
     calibration: &'a Calibration,
     length: Duration,
     seed: u64,
+    priority: Priority,
 }
 
 impl LockVisitor<Platform> for Burst<'_> {
     type Output = Result<Vec<Share>, ValidateError>;
 
     fn visit<L: RawTryLock>(self) -> Self::Output {
-        let Self { cell, cpus, calibration, length, seed } = self;
+        let Self { cell, cpus, calibration, length, seed, priority } = self;
         let work_length = |ns| calibration.work_length(ns);
         let stage = Stage::<L> {
             shared: SectionsState::default(),
@@ -162,7 +164,7 @@ impl LockVisitor<Platform> for Burst<'_> {
             seed,
             stride: (BETWEEN_LOOKS_NS / (cell.section_ns + cell.think_ns + SECTION_LEAST_NS)).max(1),
         };
-        let shares = on_cpus(cpus, Rank::Foremost, &|thread| stage.work(thread))?;
+        let shares = on_cpus(cpus, Rank::Foremost, priority, &|thread| stage.work(thread))?;
         let (total, counter) = (shares.iter().map(|share| share.total).sum::<u64>(), stage.shared.counter());
         if total != counter {
             let failure = Failure::LostUpdates { lost: total.abs_diff(counter), total };

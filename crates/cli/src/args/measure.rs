@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Priority;
+
 const EXAMPLES: &str = "\
 Examples:
   nearlock measure --out my-server.toml
@@ -13,8 +15,8 @@ Examples:
 The machine file goes to standard output, or with --out into a file; a table of the figures with
 their quartiles goes to standard error. What is described are the CPUs that the process may use; what
 a machine file has no place for, or what could not be measured, stands in the file's notes. As root,
-or with the capability CAP_SYS_NICE, the threads that measure run ahead of all others: on a machine
-that others use, they notice it for some ten seconds. Measure while the machine is quiet.
+or with the capability CAP_SYS_NICE, the threads that measure run ahead of all other threads for
+some ten seconds; `--priority as-started` avoids this. Measure while the machine is quiet.
 docs/laboratory/measure.md says what each figure is.";
 
 /// Measures this machine's latencies, and writes them as a machine file of the simulator.
@@ -29,4 +31,7 @@ pub struct MeasureArgs {
     /// Take a second in place of ten: the figures are rough.
     #[arg(long)]
     pub quick: bool,
+    /// Priority of the threads that measure.
+    #[arg(long, value_enum, default_value_t, value_name = "PRIORITY")]
+    pub priority: Priority,
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use nearlock_bench::measure::{self, Effort, Priority};
+use nearlock_bench::measure::{self, Effort};
 
 use crate::Ending;
 use crate::args::MeasureArgs;
@@ -18,9 +18,11 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<Ending> {
     let file = args.out.as_deref().map(OutFile::begin).transpose()?;
     let stem = args.out.as_deref().and_then(Path::file_stem).and_then(|stem| stem.to_str());
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
-    report::say(format_args!("measuring; priority: {}", Priority::available()));
+    report::say(format_args!("measuring; {}", args.priority.permitted()));
     let bar = progress::steps();
-    let measured = measure::run(stem.unwrap_or(NAME), effort, |step| bar.set_message(step.to_owned()));
+    let measured = measure::run(stem.unwrap_or(NAME), effort, args.priority.into(), |step| {
+        bar.set_message(step.to_owned())
+    });
     bar.finish_and_clear();
     let measurement = match measured {
         Ok(measurement) => measurement,

@@ -3,8 +3,9 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use anyhow::bail;
 use nearlock_bench::bench::TestBed;
-use nearlock_bench::measure::{self, MeasureError, Priority};
+use nearlock_bench::measure::{self, MeasureError};
 use nearlock_bench::validate::{self, Effort, MEAN_ERROR_MAX, Report, Row};
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::{MachineSpec, names};
@@ -25,14 +26,16 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
     for setting in &args.set {
         configuration.set(setting)?;
     }
-    // Before the machine is measured, for whatever is wrong with any machine.
-    if let Some(mut machine) = file.clone() {
-        configuration.configure_machine(&mut machine)?;
-    }
+    check_settings(&configuration, file.as_ref())?;
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let this = TestBed::this();
-    warn_before(file.as_ref(), &this);
-    report::say(format_args!("priority: {}", Priority::available()));
+    if let Some(machine) = &file {
+        check_described(machine, &this)?;
+    }
+    if !this.optimised {
+        report::say("warning: built without optimisation: these figures say nothing; build with --release");
+    }
+    report::say(args.priority.permitted());
     let mut machine = match file.map_or_else(|| measured(args), Ok) {
         Ok(machine) => machine,
         Err(error) => return Ok(failed(&error)),
@@ -40,7 +43,7 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
     configuration.configure_machine(&mut machine)?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     let bar = progress::cells(validate::steps(&machine, effort));
-    let found = validate::run(&machine, effort, || bar.inc(1));
+    let found = validate::run(&machine, effort, args.priority.into(), || bar.inc(1));
     bar.finish_and_clear();
     let found = match found {
         Ok(found) => found,
@@ -55,7 +58,7 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
             machine.name
         ));
     }
-    // Before the results, which may have nobody to read them.
+    // Before the results, which may fail to be written.
     if let Some(out) = out {
         let provenance = Provenance::now("measured and simulated");
         out.write_results(&format!("validate-{}", machine.name), &provenance, None, |contents, format| {
@@ -70,7 +73,7 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
 fn measured(args: &ValidateArgs) -> Result<MachineSpec, MeasureError> {
     let effort = if args.quick { measure::Effort::Quick } else { measure::Effort::Full };
     let bar = progress::steps();
-    let measured = measure::run(NAME, effort, |step| bar.set_message(step.to_owned()));
+    let measured = measure::run(NAME, effort, args.priority.into(), |step| bar.set_message(step.to_owned()));
     bar.finish_and_clear();
     Ok(measured?.machine)
 }
@@ -81,18 +84,35 @@ fn failed(error: &dyn Display) -> Ending {
     Ending::CheckFailed
 }
 
-fn warn_before(machine: Option<&MachineSpec>, this: &TestBed) {
-    if !this.optimised {
-        report::say("warning: built without optimisation: these figures say nothing; build with --release");
+/// Refuses, before the machine is measured, settings that the machine of the file cannot have.
+/// Without a file: that no machine can have.
+fn check_settings(configuration: &Configuration, file: Option<&MachineSpec>) -> anyhow::Result<()> {
+    let try_on = |mut machine: MachineSpec| configuration.configure_machine(&mut machine);
+    if let Some(machine) = file {
+        return Ok(try_on(machine.clone())?);
     }
-    let Some((machine, measured)) = machine.and_then(|machine| Some((machine, machine.measured.as_ref()?)))
-    else {
-        return;
+    let mut verdict = Ok(());
+    for name in MachineSpec::builtin_names() {
+        verdict = try_on(MachineSpec::builtin(name)?);
+        if verdict.is_ok() {
+            break;
+        }
+    }
+    Ok(verdict?)
+}
+
+/// Refuses a description of another machine than this one.
+fn check_described(machine: &MachineSpec, this: &TestBed) -> anyhow::Result<()> {
+    const REMEDY: &str = "`validate` compares the simulator with the machine that it runs on. Give it the file that \
+                          `nearlock measure --out FILE` writes here, or no --machine: then it measures first";
+    let Some(measured) = &machine.measured else {
+        bail!("--machine: {} was not measured by `nearlock measure`. {REMEDY}", machine.name);
     };
     let described = measured.processor.as_str();
     if let Some(model) = this.model.as_deref().filter(|model| *model != described) {
-        report::say(format_args!("warning: {} describes a {described}, and this is a {model}", machine.name));
+        bail!("--machine: {} describes a {described}, and this machine is a {model}. {REMEDY}", machine.name);
     }
+    Ok(())
 }
 
 fn write(

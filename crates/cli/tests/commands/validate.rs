@@ -4,26 +4,7 @@ use std::fs;
 
 use crate::support::{assert_fits, assert_refused, csv_file, json_file, keys, nearlock, sorted};
 
-const VALIDATE: &str = "validate --quick --machine epyc-genoa-2s";
-
-const SLOW: &str = r#"
-schema = 1
-name = "slow"
-description = "one core"
-source = "made up"
-confidence = "estimate"
-[topology]
-sockets = 1
-cores_per_socket = 1
-ghz = 0.01
-distances = ["socket"]
-[latency_ns]
-cas = [5000.0]
-[local_ns]
-l1 = 2000.0
-atomic_owned = 2000.0
-pause = 1000.0
-"#;
+const VALIDATE: &str = "validate --quick";
 
 fn success(args: &str) -> String {
     let run = nearlock(args);
@@ -50,11 +31,11 @@ fn json_has_the_documented_keys_and_a_row_for_each_cell() {
         let (error, median) = (number("error").expect("a number"), median.expect("a number"));
         assert!(((error + 1.0) * median / simulated - 1.0).abs() < 1e-6, "{row}");
     }
-    let file = fs::read_to_string(format!("{directory}/validate-epyc-genoa-2s.json"));
+    let file = fs::read_to_string(format!("{directory}/validate-this-machine.json"));
     let (provenance, of_file) = json_file(&file.expect("it was written"));
     assert_eq!(of_file, rows);
     assert_eq!(provenance["figures"], "measured and simulated");
-    let csv = fs::read_to_string(format!("{directory}/validate-epyc-genoa-2s.csv")).expect("it was written");
+    let csv = fs::read_to_string(format!("{directory}/validate-this-machine.csv")).expect("it was written");
     let (_, csv) = csv_file(&csv);
     assert!(csv.starts_with("machine,lock,threads,section_ns,think_ns,measured_ops_per_us,"), "{csv}");
     assert_eq!(csv.lines().count(), rows.len() + 1);
@@ -63,26 +44,63 @@ fn json_has_the_documented_keys_and_a_row_for_each_cell() {
 #[test]
 fn text_says_what_is_measured_and_what_simulated() {
     let out = success(VALIDATE);
-    assert!(out.starts_with("MEASURED on ") && out.contains("SIMULATED on epyc-genoa-2s"), "{out}");
+    assert!(out.starts_with("MEASURED on ") && out.contains("SIMULATED on this-machine"), "{out}");
     assert!(out.contains("think 5000 ns") && out.contains("mean absolute error"), "{out}");
     assert_fits(&out);
 }
 
+/// Measures this machine, and returns the path of the description.
+fn described(name: &str) -> String {
+    let file = format!("{}/{name}.toml", env!("CARGO_TARGET_TMPDIR"));
+    let run = nearlock(&format!("measure --quick --out {file}"));
+    assert_eq!(run.code, 0, "{}", run.err);
+    file
+}
+
 #[test]
-fn without_a_file_the_machine_is_measured() {
-    let out = success("validate --quick --format csv");
-    assert!(
-        out.lines().count() > 36 && out.lines().skip(1).all(|row| row.starts_with("this-machine,")),
-        "{out}"
+fn a_file_that_was_measured_here_is_compared_with_the_machine() {
+    let file = described("measured-here");
+    let out = success(&format!("{VALIDATE} --machine {file} --priority as-started --format csv"));
+    let mut rows = out.lines().skip(1);
+    assert!(out.lines().count() > 36 && rows.all(|row| row.starts_with("measured-here,")), "{out}");
+}
+
+#[test]
+fn the_description_of_another_machine_is_refused() {
+    assert_refused(
+        "validate --machine epyc-genoa-2s",
+        &["epyc-genoa-2s was not measured", "nearlock measure --out"],
     );
+    let file = described("measured-elsewhere");
+    let text = fs::read_to_string(&file).expect("was written");
+    let is_processor = |line: &&str| line.starts_with("processor = ");
+    let line = text.lines().find(is_processor).expect("the file has it");
+    fs::write(&file, text.replace(line, "processor = \"Abacus 7\"")).expect("the directory is ours");
+    assert_refused(&format!("validate --machine {file}"), &["describes a Abacus 7", "this machine is a "]);
+}
+
+#[test]
+fn the_priority_is_that_of_the_command_if_asked() {
+    let run = nearlock("validate --quick --priority as-started --format csv");
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("priority: as started\n"), "{}", run.err);
 }
 
 #[test]
 fn a_check_tells_by_its_exit_status() {
-    // On a simulated core with accesses of microseconds, all figures differ from the measured ones.
-    let slow = format!("{}/slow.toml", env!("CARGO_TARGET_TMPDIR"));
-    fs::write(&slow, SLOW).expect("the directory is ours");
-    let run = nearlock(&format!("validate --quick --machine {slow} --check"));
+    // On a simulated core whose accesses take microseconds, all figures differ from the measured
+    // ones.
+    let file = described("slow");
+    let text = fs::read_to_string(&file).expect("was written");
+    let slow = text.lines().map(|line| match line.split_once(" = ") {
+        Some((key @ ("l1" | "atomic_owned" | "pause"), _)) => format!("{key} = 2000.0\n"),
+        Some((key, _)) if ["load_", "store_", "atomic_"].iter().any(|kind| key.starts_with(kind)) => {
+            format!("{key} = [5000.0]\n")
+        }
+        _ => format!("{line}\n"),
+    });
+    fs::write(&file, slow.collect::<String>()).expect("the directory is ours");
+    let run = nearlock(&format!("validate --quick --machine {file} --check"));
     assert_eq!(run.code, 1, "{}", run.err);
     assert!(run.err.contains("CHECK FAILED: mean absolute error "), "{}", run.err);
     assert!(run.out.starts_with("MEASURED on "), "{}", run.out);
@@ -93,11 +111,12 @@ fn slips() {
     for (args, expected) in [
         ("validate --machine epyc-genoa", "did you mean `epyc-genoa-2s`"),
         ("validate --machine no/such.toml", "cannot read"),
-        ("validate --machine epyc-genoa-2s --set sections.think-ns=1", "no setting `sections.think-ns` here"),
-        ("validate --machine epyc-genoa-2s --set machine.l1-ns=-1", "l1"),
-        ("validate --machine epyc-genoa-2s --format xml", "text, json, csv"),
-        ("validate --machine epyc-genoa-2s --out /dev/null/x", "--out /dev/null/x"),
+        ("validate --set sections.think-ns=1", "no setting `sections.think-ns` here"),
+        ("validate --set machine.l1-ns=-1", "l1"),
+        ("validate --format xml", "text, json, csv"),
+        ("validate --out /dev/null/x", "--out /dev/null/x"),
         ("validate --quik", "--quick"),
+        ("validate --priority urgent", "high, as-started"),
     ] {
         assert_refused(args, &[expected]);
     }
