@@ -6,8 +6,8 @@
 //! cargo test -p xtask --test repository
 //! ```
 //!
-//! `tests/add_a_lock.rs` follows `docs/guide/add-a-lock.md` and `add-a-lock-run.md` in a copy of the
-//! repository. This takes minutes, most of them for building, so only `.ci/deep` runs it.
+//! `tests/add_a_lock.rs` follows `docs/guide/add-a-lock.md` and `add-a-lock-run.md` in a copy of
+//! the repository. This takes minutes, most of them for building, so only `.ci/deep` runs it.
 //!
 //! | file | rules |
 //! |---|---|
@@ -24,10 +24,11 @@
 //! | command | file | what |
 //! |---|---|---|
 //! | `cargo xtask asm` | `asm.rs` | compares machine code |
-//! | `cargo xtask coverage` | `coverage.rs` | shows which lines of the locks their tests reach, and why not the others |
+//! | `cargo xtask coverage` | `coverage.rs` | shows which lines of locks tests miss, and why |
+//! | `cargo xtask locks` | `locks.rs` | writes the page of all locks |
 //! | `cargo xtask orderings` | `orderings.rs` | makes the evidence for every ordering |
-//! | `cargo xtask mutants` | `mutants.rs` | checks whether tests detect an ordering that was weakened in the source |
-//! | `cargo xtask compile-time` | `compile_time.rs` | compares the compile time of an empty program that uses nearlock with one that uses parking_lot |
+//! | `cargo xtask mutants` | `mutants.rs` | checks whether tests detect a weakened ordering |
+//! | `cargo xtask compile-time` | `compile_time.rs` | compares compile time with parking_lot's |
 //! | `cargo xtask same` | `same.rs` | compares the command's output with its earlier output |
 
 use std::fmt;
@@ -39,6 +40,7 @@ pub mod dependencies;
 pub mod documents;
 pub mod files;
 pub mod guide;
+pub mod locks;
 pub mod manifests;
 pub mod mutants;
 pub mod orderings;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{Finding, Misuse, asm, compile_time, coverage, mutants, orderings, same};
+use xtask::{Finding, Misuse, asm, compile_time, coverage, locks, mutants, orderings, same};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -29,24 +29,26 @@ enum Task {
     /// Exit status 1 if the median of seven rounds is more than 1.3 times as much, and the lower
     /// quartile too.
     CompileTime,
-    /// Shows which lines of the locks were reached, and why not the others.
+    /// Shows which lines of the locks were reached, and why the others were not.
     ///
-    /// Exit status 1 if fewer than 95 % are reached, or no reason is known why a line is not.
+    /// Exit status 1 if fewer than 95 % are reached, or a line is not reached for no known reason.
     /// `.ci/deep coverage` makes the tracefile.
     Coverage {
         /// What `cargo llvm-cov report --lcov` has written.
         #[arg(value_name = "TRACEFILE")]
         tracefile: PathBuf,
     },
+    /// Writes docs/guide/locks.md, of the descriptions in crates/lab/src/description.
+    Locks,
     /// Runs the models of every lock, drops each ordering, one at a time, and writes
-    /// docs/internals/orderings.md: some minutes.
+    /// docs/internals/orderings.md. Takes some minutes.
     ///
     /// Exit status 1 if a model fails, or an ordering is not needed.
     Orderings {
-        /// Writes nothing, but compares: exit status 1 if the document is not what it would be.
+        /// Compares instead of writing: exit status 1 if the document differs.
         #[arg(long, conflicts_with = "locks")]
         check: bool,
-        /// Only of these locks, to be looked at; writes nothing.
+        /// Shows the models of these locks only, and writes nothing.
         #[arg(long, value_name = "LOCK,...")]
         locks: Option<String>,
     },
@@ -64,16 +66,16 @@ enum Task {
 
 #[derive(Debug, clap::Args)]
 struct Same {
-    /// Only runs whose command line has all of these words, each as a part of it.
+    /// Only runs whose command line contains each of these words.
     #[arg(value_name = "WORD", conflicts_with = "write")]
     words: Vec<String>,
     /// Runs everything that the command lists, and writes the file again.
     #[arg(long)]
     write: bool,
-    /// Another binary of the command than the one that is built.
+    /// A binary of the command, instead of the one that is built.
     #[arg(long, value_name = "PATH")]
     nearlock: Option<PathBuf>,
-    /// A binary of the command from before: it is run where something differs, to show what.
+    /// An older binary of the command. It runs where results differ, to show the differences.
     #[arg(long, value_name = "PATH", conflicts_with = "write")]
     old: Option<PathBuf>,
 }
@@ -90,14 +92,14 @@ impl Same {
 
 #[derive(Debug, clap::Args)]
 struct Mutants {
-    /// Draws the orderings; the same again with the same sources. Drawn itself if not given, and
-    /// printed.
+    /// Seed that draws the orderings, reproducible with the same sources. Random and printed by
+    /// default.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// How many orderings.
+    /// Number of orderings.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     count: u16,
-    /// The orderings of one line instead, as the table names it.
+    /// Weakens the orderings of this line instead, named as in the table.
     #[arg(long, value_name = "FILE:LINE", conflicts_with_all = ["seed", "count"])]
     site: Option<String>,
 }
@@ -129,6 +131,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Asm => asm::run()?,
         Task::CompileTime => compile_time::run()?,
         Task::Coverage { tracefile } => coverage::run(&tracefile)?,
+        Task::Locks => (locks::write()?, Vec::new()),
         Task::Orderings { locks: Some(locks), .. } => (String::new(), orderings::show(&locks)?),
         Task::Orderings { check: true, .. } => (String::new(), orderings::check()?),
         Task::Orderings { .. } => (orderings::write()?, Vec::new()),

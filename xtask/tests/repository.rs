@@ -30,7 +30,7 @@ fn crates_inherit_from_the_workspace() -> Result<()> {
 }
 
 #[test]
-fn the_workspace_says_what_they_inherit() -> Result<()> {
+fn the_workspace_has_the_values_that_crates_inherit() -> Result<()> {
     none_in(files::tracked()?, manifests::other_values)
 }
 
@@ -88,13 +88,6 @@ fn pages(start: &str) -> Result<TextFile> {
     ensure!(!pages.is_empty(), "no page {start}*.md");
     let text = pages.iter().map(|page| page.text.as_str()).collect();
     Ok(TextFile { path: format!("{start}*.md"), text })
-}
-
-#[test]
-fn every_algorithm_is_in_the_table_of_locks() -> Result<()> {
-    let algorithms = documents::algorithms(&only("crates/collection/src/subjects/algorithms.rs")?)?;
-    none(documents::unnamed(&only("docs/guide/locks.md")?, &algorithms));
-    Ok(())
 }
 
 #[test]

@@ -12,12 +12,14 @@
 //! | [`evidence`] | all reproduced tables on one page |
 //! | [`lockstat`] | statistics of waits for locks and of holds |
 //! | [`settings`] | `NAME.KEY=VALUE` |
+//! | [`description`] | the word, the waiters, the fairness and the source of each lock |
 //! | [`locks`] | `NAME[KEY=VALUE,...]` |
 //! | [`names`] | look-up by name |
 //! | [`quantity`] | numbers with units |
 
 pub mod band;
 pub mod cache;
+pub mod description;
 pub mod evidence;
 pub mod locks;
 pub mod lockstat;

@@ -27,9 +27,9 @@ struct NoMatch {
     near: String,
 }
 
-/// A list: a row of cells for each name, which stands first.
+/// A list: a row of cells for each name. The name is the first cell.
 struct List {
-    /// What the cells are called in JSON and CSV.
+    /// The names of the cells in JSON and CSV.
     keys: &'static [&'static str],
     rows: Vec<Vec<String>>,
 }
@@ -83,7 +83,7 @@ impl List {
     }
 }
 
-/// Lists what was asked for.
+/// Prints the requested list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     let Some(what) = args.what else { return lists() };
     let list = match what {
@@ -110,7 +110,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Success)
 }
 
-/// The lists that there are.
+/// Prints the available lists.
 fn lists() -> anyhow::Result<Ending> {
     let rows = Listed::value_variants().iter().map(|listed| {
         let help = listed.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
@@ -125,24 +125,25 @@ fn text(args: &ListArgs, what: Listed, list: &List) -> String {
     let is_whole = args.words.is_empty();
     match what {
         Listed::Locks if is_whole && !args.all => locks::overview(list),
-        Listed::Locks => locks::text(list),
+        Listed::Locks => locks::text(list, &args.words),
         Listed::Switches => {
             format!(
                 "{}\n\n{}",
                 switches_text(list),
-                wrapped("NAME[KEY=VALUE,...], as in 'linux-mutex[handoff=off]'. Defaults stand first.", "")
+                wrapped(
+                    "NAME[KEY=VALUE,...], as in 'linux-mutex[handoff=off]'. Above: KEY=default (values).",
+                    ""
+                )
             )
         }
         Listed::Peers => {
             let table = list.table(&["peer", "what it is"], 1);
-            format!("{table}\n\nMeasured on this machine only: nearlock bench --peers all")
+            format!("{table}\n\nThey can only be measured, on this machine: nearlock bench --peers all")
         }
         Listed::Workloads => list.table(&["workload", "what it does"], 1),
         Listed::Machines => {
             let table = list.table(&["machine", "CPUs", "what it is", "latencies"], 2);
-            format!(
-                "{table}\n\nOr give the path of a machine file (`nearlock measure` writes one of this machine)."
-            )
+            format!("{table}\n\nOr give the path of a machine file (`nearlock measure` writes one).")
         }
         Listed::Tables => {
             let block = |row: &Vec<String>| {
@@ -174,7 +175,8 @@ fn switches() -> List {
     List::new(&["lock", "switch", "default", "values", "summary"], rows)
 }
 
-/// Those of each algorithm, those of another one by its name, and its presets.
+/// The switches and presets of each algorithm. For switches that an earlier algorithm has too, its
+/// name is given.
 fn switches_text(list: &List) -> String {
     let is_listed = |algorithm: &&Algorithm| list.rows.iter().any(|row| row[0] == algorithm.name);
     let listed: Vec<&Algorithm> = ALGORITHMS.iter().filter(is_listed).collect();
@@ -182,7 +184,7 @@ fn switches_text(list: &List) -> String {
     for (index, algorithm) in listed.iter().enumerate() {
         let is_same = |other: &&&Algorithm| std::ptr::eq(other.switches, algorithm.switches);
         match listed[..index].iter().find(is_same) {
-            Some(other) => lines.push(format!("{}: those of {}", algorithm.name, other.name)),
+            Some(other) => lines.push(format!("{}: the switches of {}", algorithm.name, other.name)),
             None => {
                 lines.push(format!("{}:", algorithm.name));
                 for row in list.rows.iter().filter(|row| row[0] == algorithm.name) {
@@ -206,7 +208,7 @@ fn switches_text(list: &List) -> String {
     lines.join("\n")
 }
 
-/// Without the signs of documentation: links, and code.
+/// The text without the markup of links and code.
 fn plain(documentation: &str) -> String {
     documentation.trim().replace(['[', ']', '`'], "")
 }
@@ -258,7 +260,7 @@ fn settings_text(list: &List) -> String {
         }
     }
     let notes = format!(
-        "NAME.KEY=default (limits). A time may have a unit, as in =1ms. Those of machines are as on {}.",
+        "NAME.KEY=default (limits). A time may have a unit, as in =1ms. machine.* has the defaults of {}.",
         machine()
     );
     format!("{}\n\n{}", lines.join("\n"), wrapped(&notes, ""))

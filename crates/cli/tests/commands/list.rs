@@ -31,7 +31,7 @@ fn everything_is_listed() {
                 "freebsd-sx:",
                 "qspinlock-steal: Linux 4.15, paravirtual",
                 "qspinlock with stealing=hybrid",
-                "linux-counter-mutex-queue: those of linux-counter-mutex",
+                "linux-counter-mutex-queue: the switches of linux-counter-mutex",
             ],
         ),
         ("peers", vec!["std", "parking-lot-0.13", "nearlock bench --peers all"]),
@@ -110,6 +110,9 @@ fn a_word_selects_from_each_list_and_all_lists_have_json_and_csv() {
         assert!(csv.lines().count() > rows.len() && csv.contains(name), "{args}: {csv}");
     }
     assert!(list("").contains("nearlock list machines"));
+    let cna = list("locks CNA");
+    assert!(cna.contains("\ncna-v13") && cna.matches("  source\n").count() == 1, "one is named: {cna}");
+    assert!(cna.contains("EuroSys 2019"), "{cna}");
     let nothing = nearlock("list locks qspinlok");
     assert_eq!(nothing.code, 2);
     assert!(nothing.err.contains("did you mean `qspinlock`"), "{}", nothing.err);
@@ -141,7 +144,7 @@ fn the_topology_is_that_of_this_machine() {
 }
 
 #[test]
-fn without_restartable_sequences_the_node_is_found_all_the_same() {
+fn the_node_is_found_without_restartable_sequences() {
     let run = assert_cmd::cargo::cargo_bin_cmd!("nearlock")
         .args(["list", "topology"])
         .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
@@ -182,7 +185,7 @@ fn help_has_examples_and_exit_codes() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     for args in [
         "list locks",
         "list settings",
@@ -207,7 +210,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn nothing_is_coloured_for_who_wants_no_colour() {
+fn nothing_is_coloured_if_the_user_wants_no_colour() {
     for args in ["--help", "frob", "list locks", "simulate --machine pdp-11 --lock mcs --threads 1"] {
         let run = |no_color: Option<&str>| {
             let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("nearlock"));
@@ -218,7 +221,7 @@ fn nothing_is_coloured_for_who_wants_no_colour() {
         };
         assert!(!run(Some("1")).contains(&0x1b), "{args}");
         if args == "frob" {
-            assert!(run(None).contains(&0x1b), "colour can be had, so this test can fail");
+            assert!(run(None).contains(&0x1b), "there can be colour, so this test can fail");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The list of locks.
 
-use nearlock_lab::names::{RUST_NAMES, RustName, recommended};
+use nearlock_lab::description::Described;
+use nearlock_lab::names::{self, RUST_NAMES, RustName, recommended};
 use nearlock_lab::{Family, SUBJECTS};
 
 use super::List;
@@ -8,6 +9,20 @@ use crate::report::text::{list_table, wrapped};
 
 const FAMILIES: [Family; 5] =
     [Family::Near, Family::Classic, Family::Linux, Family::FreeBsd, Family::Control];
+
+/// The cells of a row.
+const KEYS: [&str; 10] = [
+    "lock",
+    "rust",
+    "family",
+    "summary",
+    "fairness",
+    "recommended",
+    "word",
+    "waiters",
+    "overtaking",
+    "source",
+];
 
 fn family_name(family: Family) -> &'static str {
     match family {
@@ -25,6 +40,7 @@ pub(super) fn list() -> List {
     let mut subjects: Vec<_> = SUBJECTS.iter().collect();
     subjects.sort_by_key(|subject| rank(subject.name).unwrap_or(usize::MAX));
     let rows = subjects.into_iter().map(|subject| {
+        let of = |part: fn(Described) -> &'static str| Described::of(subject).map_or("", part);
         [
             subject.name,
             RustName::of(subject.name).map_or("", |name| name.path),
@@ -32,13 +48,17 @@ pub(super) fn list() -> List {
             subject.summary,
             subject.fairness().name(),
             if rank(subject.name).is_some() { "yes" } else { "no" },
+            of(|described| described.word),
+            of(|described| described.waiters),
+            of(|described| described.fairness),
+            of(|described| described.source),
         ]
-        .map(str::to_owned)
+        .map(|cell| cell.replace('`', ""))
     });
-    List::new(&["lock", "rust", "family", "summary", "fairness", "recommended"], rows)
+    List::new(&KEYS, rows)
 }
 
-/// The recommended locks with what they are for, and the names of the others.
+/// The recommended locks with their purposes, and the names of the others.
 pub(super) fn overview(list: &List) -> String {
     let rows = recommended().iter().map(|row| [row.lock, row.path, row.purpose].map(str::to_owned));
     let mut parts = vec![list_table(&["recommended", "in Rust", "for"], 2, rows)];
@@ -50,14 +70,31 @@ pub(super) fn overview(list: &List) -> String {
     }
     parts.push(wrapped(
         "`nearlock list locks WORD` describes the locks whose names contain WORD, and `--all` all. Each name \
-         takes switches and settings: NAME[KEY=VALUE,...] (`nearlock list switches`).",
+         accepts switches and settings: NAME[KEY=VALUE,...] (`nearlock list switches`).",
         "",
     ));
     parts.join("\n\n")
 }
 
-/// A table of these locks.
-pub(super) fn text(list: &List) -> String {
+/// A table of these locks, and a description of each that is named in full.
+pub(super) fn text(list: &List, named: &[String]) -> String {
+    let is_named = |row: &&Vec<String>| {
+        let is_name = |cell: &str| named.iter().any(|word| names::folded(word) == names::folded(cell));
+        list.rows.len() == 1 || is_name(&row[0]) || is_name(&row[1])
+    };
+    let described = list.rows.iter().filter(is_named).filter(|row| !row[6].is_empty()).map(|row| description(row));
+    [table(list)].into_iter().chain(described).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The parts of a lock's description, each under its name.
+fn description(row: &[String]) -> String {
+    let part = |(name, cell): (&str, &String)| format!("  {name}\n{}", wrapped(cell, "    "));
+    let names = ["word", "state of a waiter", "fairness", "source"];
+    let parts: Vec<_> = names.into_iter().zip(&row[6..]).map(part).collect();
+    format!("{}\n{}", row[0], parts.join("\n"))
+}
+
+fn table(list: &List) -> String {
     let row = |row: &Vec<String>| {
         let rust = if row[1].is_empty() { String::new() } else { format!(" (in Rust `{}`)", row[1]) };
         [row[0].clone(), row[2].clone(), format!("{}{rust}", row[3]), row[4].clone()]

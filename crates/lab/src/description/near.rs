@@ -1,0 +1,125 @@
+//! nearlock's own locks, the classic ones, and protocols of other libraries.
+
+use super::{Description, Variation};
+
+/// The algorithms.
+pub const ALGORITHMS: &[Description] = &[
+    Description {
+        lock: "near-mutex",
+        word: "4 bytes: held or not",
+        waiters: "record on the stack of the waiter, 32 bytes, in a chain, as `freebsd-mtx`. The \
+                  first in the queue looks, the others sleep. Waiters may give up",
+        fairness: "newcomers overtake the queue until its first has looked for 20 to 32 us; then \
+                   the next release hands over. It is 2 ms if the first sleeps, or has no \
+                   processor. If one thread takes the mutex again and again, it is 0.1 ms instead \
+                   of 20 to 32 us, and 0.25 ms instead of 2 ms. The queue is first come, first \
+                   served, with two exceptions: waiters of one NUMA node are preferred for 1 ms, \
+                   and up to 32 that were moved together; a sleeper that is taken out of the queue \
+                   to compete may join it again once",
+        source: "own: a plain store, an asymmetric fence and a table of counting filters. Bounded \
+                 barging as in WebKit's `WTF::Lock` and parking_lot; waiters of a NUMA node moved \
+                 together as in shuffling locks (Kashyap et al., SOSP 2019)",
+    },
+    Description {
+        lock: "near-condvar",
+        word: "16 bytes: a condition variable (the mutex of its waiters, or none), `near-mutex`, \
+               held or not",
+        waiters: "record on the stack of the waiter, in a chain of the condition variable, asleep; \
+                  then as `near-mutex`. Waiters may give up",
+        fairness: "none: a notified waiter competes with newcomers, and waits again if it loses. \
+                   Notifications are first come, first served",
+        source: "own: a monitor as a program builds it, over `nearlock::Condvar`. It is in the \
+                 list so that all tests of locks also test condition variables",
+    },
+    Description {
+        lock: "tas",
+        word: "4 bytes: 0 free, 1 held",
+        waiters: "none",
+        fairness: "none: a wait has no bound",
+        source: "Anderson, IEEE TPDS 1(1), 1990: spin on test-and-set",
+    },
+    Description {
+        lock: "ttas",
+        word: "4 bytes: 0 free, 1 held",
+        waiters: "none",
+        fairness: "none: a wait has no bound",
+        source: "Rudolph and Segall, ISCA 1984",
+    },
+    Description {
+        lock: "ticket",
+        word: "4 bytes: serving, next",
+        waiters: "none",
+        fairness: "first come, first served; at most 2^16 threads at one lock",
+        source: "Reed and Kanodia, CACM 22(2), 1979; Mellor-Crummey and Scott, ACM TOCS 9(1), \
+                 1991, Figure 2",
+    },
+    Description {
+        lock: "mcs",
+        word: "pointer to the last node",
+        waiters: "node from the caller, 16 bytes",
+        fairness: "first come, first served",
+        source: "Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, Figure 5",
+    },
+    Description {
+        lock: "clh",
+        word: "pointer to the last node",
+        waiters: "node from the caller, 4 bytes",
+        fairness: "first come, first served",
+        source: "Craig, 1993; Magnusson, Landin and Hagersten, IPPS 1994; with the null tail and \
+                 the wait in `unlock` of Hemlock (Dice and Kogan, SPAA 2021)",
+    },
+    Description {
+        lock: "hmcs",
+        word: "1152 bytes: global lock, 8 queues",
+        waiters: "node from the caller, 32 bytes",
+        fairness: "first come, first served within a NUMA node; the other NUMA nodes are overtaken \
+                   by at most a pass limit (800) of hand-overs at a time",
+        source: "Chabbi, Fagan and Mellor-Crummey, PPoPP 2015, two levels",
+    },
+    Description {
+        lock: "cohort",
+        word: "1152 bytes: global lock, 8 queues",
+        waiters: "node from the caller, 24 bytes",
+        fairness: "as `hmcs`",
+        source: "Dice, Marathe and Shavit, PPoPP 2012: C-TKT-MCS, MCS locks under a ticket lock",
+    },
+    Description {
+        lock: "glibc-mutex",
+        word: "4 bytes: 0 free, 1 held, 2 held and a thread may sleep",
+        waiters: "none of its own: it sleeps on the word",
+        fairness: "none: a newcomer may take it while the woken thread is on its way",
+        source: "Drepper, \"Futexes Are Tricky\", 2011: the C library's `lll_lock`",
+    },
+    Description {
+        lock: "std-mutex-protocol",
+        word: "as `glibc-mutex`",
+        waiters: "as `glibc-mutex`; it looks 100 times before each sleep, unless other threads \
+                  sleep",
+        fairness: "as `glibc-mutex`",
+        source: "Rust 1.95's `std::sync::Mutex` on Linux, from its source, in own words",
+    },
+    Description {
+        lock: "parking-lot-0.13-protocol",
+        word: "4 bytes: held, a thread sleeps",
+        waiters: "record on the stack of the sleeper, 32 bytes, in a chain, as `freebsd-mtx`. Ten \
+                  looks with pauses and yields before each sleep, unless other threads sleep",
+        fairness: "sleepers are first come, first served; newcomers may overtake them for ever",
+        source: "parking_lot 0.13.0, from its source, in own words: it is free before the release \
+                 looks for a sleeper",
+    },
+];
+
+/// The presets whose waiters or fairness differ.
+pub const PRESETS: &[Variation] = &[
+    Variation {
+        locks: &["parking-lot-0.12-protocol"],
+        waiters: "that of `parking-lot-0.13-protocol`",
+        fairness: "sleepers are first come, first served; newcomers overtake them until the chain \
+                   hands over, 0 to 1 ms after it last did",
+    },
+    Variation {
+        locks: &["near-condvar-all"],
+        waiters: "that of `near-condvar`",
+        fairness: "none: all waiters are notified, and compete",
+    },
+];
