@@ -41,7 +41,7 @@ const RETIRED: &[Retired] = &[
     },
     Retired {
         name: "near-mutex-biased-eager",
-        reason: "it was a form of `near-mutex-biased` for tests",
+        reason: "it was a variant of `near-mutex-biased` for tests",
         replacement: "near-mutex",
     },
 ];
@@ -66,6 +66,14 @@ pub const PEERS: &[&str] = &[
     "near-mutex-called",
     "std-rwlock",
     "parking-lot-0.12-rwlock",
+];
+
+/// Peers, and the locks of the list that are models of their protocols.
+const MODELS: [(&str, &str); 4] = [
+    ("std", "std-mutex-protocol"),
+    ("parking-lot-0.12", "parking-lot-0.12-protocol"),
+    ("parking-lot-0.13", "parking-lot-0.13-protocol"),
+    ("pthread-mutex", "glibc-mutex"),
 ];
 
 /// A name that is not known.
@@ -131,7 +139,7 @@ pub fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::Measured => "measured",
         Confidence::MeasuredCrowd => "measured by volunteers",
-        Confidence::Proxy => "of a relative",
+        Confidence::Proxy => "of a related CPU",
         Confidence::Estimate => "estimated",
     }
 }
@@ -144,7 +152,12 @@ fn remark(kind: &str, name: &str, known: &[&str]) -> String {
         return format!(": it was removed, since {reason}; `{replacement}` replaces it");
     }
     match kind {
-        "lock" if PEERS.contains(&name) => ": it is a peer, for `nearlock bench --peers` only".to_owned(),
+        "lock" if PEERS.contains(&name) => {
+            let model = MODELS.iter().find(|(peer, _)| *peer == name);
+            let model =
+                model.map_or_else(String::new, |(_, lock)| format!("; `{lock}` is a model of its protocol"));
+            format!(": it is a peer, for `nearlock bench` only{model}")
+        }
         "peer" if Subject::named(name).is_some() => ": it is a lock; name it with --lock".to_owned(),
         _ => {
             let lists = match kind {
@@ -214,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_locks_have_one_name_when_case_and_hyphens_are_left_out() {
+    fn names_of_locks_differ_without_case_and_hyphens() {
         let mut names: Vec<_> =
             nearlock_collection::subjects::SUBJECTS.iter().map(|subject| folded(subject.name)).collect();
         names.sort_unstable();
@@ -227,14 +240,18 @@ mod tests {
     #[test]
     fn locks_and_peers_are_told_from_each_other() {
         let message = lock("std").unwrap_err().to_string();
-        assert!(message.contains("`std`: it is a peer, for `nearlock bench --peers` only"), "{message}");
+        assert!(message.contains("`std`: it is a peer, for `nearlock bench` only"), "{message}");
+        assert!(message.ends_with("`std-mutex-protocol` is a model of its protocol"), "{message}");
+        for (peer, lock) in MODELS {
+            assert!(PEERS.contains(&peer) && Subject::named(lock).is_some(), "{peer}, {lock}");
+        }
         let unknown = UnknownName { kind: "peer", name: "mcs".to_owned(), known: PEERS.to_vec() };
         let message = unknown.to_string();
         assert!(message.contains("`mcs`: it is a lock; name it with --lock"), "{message}");
     }
 
     #[test]
-    fn retired_locks_are_gone_and_what_replaces_them_is_there() {
+    fn retired_locks_do_not_exist_and_their_replacements_do() {
         for Retired { name, replacement, .. } in RETIRED {
             assert!(Subject::named(name).is_none() && !PEERS.contains(name), "{name} is a lock");
             assert!(Subject::named(replacement).is_some(), "{replacement} is no lock");

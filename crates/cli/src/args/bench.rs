@@ -13,64 +13,64 @@ Examples:
   nearlock bench --mode uncontended --peers all --baseline std,parking-lot-0.13
   taskset -c 0,8 nearlock bench --mode handover        (a hand-over between these two CPUs)
 
-Without flags: near-mutex and every peer that is here, alone and in parallel, and beside std,
-parking-lot-0.13 and pthread-mutex in all situations; under 10 minutes.
+Without flags: near-mutex and all available peers, uncontended and in parallel; near-mutex, std,
+parking-lot-0.13 and pthread-mutex in all situations. This takes under 10 minutes.
 
-Each lock runs once in each round, in an order drawn anew; a ratio is how many times as fast a lock is
-as the baseline in the same round. Figures are medians over the rounds: believe the ratios and their
-quartiles rather than nanoseconds, and name a lock twice to see what noise does. In JSON and CSV what
-is not measured is null or empty, and each baseline has rows of its own. docs/guide/benchmark.md says how to
-read the figures.";
+Each lock runs once in each round, in a random order. A ratio is the speed of a lock divided by
+that of the baseline in the same round. Figures are medians over the rounds. The ratios and their
+quartiles are more reliable than nanoseconds. To see the noise, name a lock twice. In JSON and CSV,
+figures that are not measured are null or empty, and each baseline has its own rows.
+docs/guide/benchmark.md explains the figures.";
 
 /// Measures locks against each other on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// What to measure; uncontended,parallel,free,oversubscribed unless given.
+    /// What to measure [default: uncontended,parallel,free,oversubscribed]
     #[arg(long, value_enum, value_name = "MODE,...", value_delimiter = ',')]
     pub mode: Vec<BenchMode>,
-    /// Locks (`nearlock list locks`), or `all`: those that mean to work; near-mutex unless given,
-    /// or, with --read-percent, all with readers.
+    /// Locks (`nearlock list locks`) and peers (`nearlock list peers`), or `all`: all locks except
+    /// those that are broken on purpose [default: near-mutex; with --read-percent, all with
+    /// readers]
     #[arg(long, alias = "locks", value_name = "L,L,...")]
     pub lock: Vec<String>,
-    /// Peers, locks that others wrote (`nearlock list peers`), or `all`, besides the locks.
+    /// Peers: locks of other projects (`nearlock list peers`), in addition to --lock; or `all`.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
     pub peers: Vec<String>,
     /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 4x (four for each CPU that this
     /// process may use) [default: 1,2,4,8,16,32,64; for calls 1,1x,4x]
     #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadRange>,
-    /// Lengths of the work in a section, in ns; unless given 0,100,1000, for hand-overs 500,
-    /// for calls as simulated.
+    /// Lengths of the work in a section, in ns [default: 0,100,1000; for hand-overs 500; for calls
+    /// as simulated]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub section_ns: Vec<u64>,
-    /// Lengths of the work between sections, in ns; unless given 0,500,5000, for calls as
-    /// simulated.
+    /// Lengths of the work between sections, in ns [default: 0,500,5000; for calls as simulated]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub think_ns: Vec<u64>,
-    /// Of 100 sections, how many only read; for locks with readers. With --mode uncontended 0 or
+    /// Percentage of sections that only read, for locks with readers. With --mode uncontended: 0 or
     /// 100.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100))]
     pub read_percent: Vec<u64>,
-    /// How often each lock is measured in each situation.
+    /// Number of measurements of each lock in each situation.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = rounds)]
     pub rounds: usize,
-    /// Locks or peers that all are compared with, with one after the other; the first unless given,
-    /// and parking-lot-0.13 if nothing is said of locks and peers.
+    /// Locks or peers that all others are compared with, one at a time [default: the first lock;
+    /// without --lock and --peers, parking-lot-0.13]
     #[arg(long, value_name = "L,L,...")]
     pub baseline: Vec<String>,
-    /// Length of a lock's window in a round, in ms [default: 50, or less down to 10, so that all
-    /// of it takes less than 10 minutes]
+    /// Length of a lock's window in a round, in ms [default: 50, or less, down to 10, so that the
+    /// run takes less than 10 minutes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub duration_ms: Option<u64>,
-    /// How waiting threads pass the time.
+    /// How threads wait.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub wait: WaitPolicy,
-    /// Set something of a lock (`nearlock list settings`).
+    /// Change a setting of a lock (`nearlock list settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
-    /// Also write files into this directory: JSON, CSV, pictures as SVG, and a page of it all as
-    /// HTML.
+    /// Also write files into this directory: JSON, CSV, pictures as SVG, and an HTML page with all
+    /// results.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// How to write the results.
@@ -81,22 +81,20 @@ pub struct BenchArgs {
 /// What `bench` measures.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum BenchMode {
-    /// One thread that has the lock for itself: lock and unlock
+    /// One thread without contention: lock and unlock
     Uncontended,
-    /// Threads that take the lock, each kept on a core of its own: sections per time, shares,
-    /// waits, CPU time
+    /// Threads that take the lock, each pinned to its own core: sections per time, shares, waits,
+    /// CPU time
     Parallel,
-    /// The same, wherever the scheduler puts them; with --mode oversubscribed, no more threads than
-    /// CPUs
+    /// The same without pinning; together with --mode oversubscribed, no more threads than CPUs
     Free,
-    /// The same, more threads than CPUs
+    /// The same without pinning, with more threads than CPUs
     Oversubscribed,
-    /// From the release to the return of a waiter on another CPU
+    /// The time from the release to the return of a waiter on another CPU
     Handover,
-    /// Threads that open and close a file each, over the locks and counts that they share in the
-    /// kernel
+    /// Threads that open and close a file each: the locks and counts that they share in the kernel
     Open1,
-    /// Threads that lock and unlock the same record of a file, likewise
+    /// Threads that lock and unlock one record of a file: the locks and counts in the kernel
     Lock2,
 }
 

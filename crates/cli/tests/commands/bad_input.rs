@@ -11,7 +11,7 @@ use assert_cmd::cargo::cargo_bin;
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --lock mcs --threads 2";
 
 #[test]
-fn lockstat_needs_a_form_that_has_room() {
+fn lockstat_needs_a_format_with_room() {
     let expected = ["--lockstat", "CSV", "--format text or json"];
     assert_refused("torture mcs --lockstat --format csv", &expected);
     let simulate = "simulate --machine haswell-ex-4s --lock mcs --threads 1 --lockstat --format csv";
@@ -24,7 +24,7 @@ fn unknown_names() {
     for (args, expected) in [
         ("simulate --machine haswell-ex-4s --lock qspinlok --threads 2", "did you mean `qspinlock`"),
         ("simulate --machine haswell-ex-4s --lock zzz --threads 2", "`nearlock list locks` shows all"),
-        ("simulate --machine haswell-ex-4s --lock std --threads 2", "for `nearlock bench --peers` only"),
+        ("simulate --machine haswell-ex-4s --lock std --threads 2", "for `nearlock bench` only"),
         ("simulate --machine haswell --lock mcs --threads 2", "did you mean `haswell-ex-4s`"),
         ("simulate --machine pdp-11 --lock mcs --threads 2", "`nearlock list machines` shows all"),
         (&format!("{SIMULATE} --workload frob"), "`nearlock list workloads` shows all"),
@@ -58,7 +58,7 @@ fn unknown_names() {
 }
 
 #[test]
-fn names_of_removed_locks_lead_to_what_replaces_them() {
+fn names_of_removed_locks_lead_to_their_replacements() {
     for name in ["near-mutex-biased", "near-mutex-biased-eager"] {
         let expected = [&format!("`{name}`: it was removed, since "), "; `near-mutex` replaces it"];
         for args in [
@@ -128,14 +128,20 @@ fn numbers() {
         ("torture mcs --nwriters 0".to_owned(), vec!["--nwriters", "'0'", "1 or more"]),
         ("torture mcs --nwriters 100000".to_owned(), vec!["--nwriters 100000", "1 to 8192"]),
         ("torture lock-busted-rw --nreaders 8192".to_owned(), vec!["--nreaders 8192", "0 to 81"]),
-        ("torture mcs,ttas --nreaders 2".to_owned(), vec!["--nreaders: none has readers", "rwsem"]),
-        ("torture mcs --cancel-storm".to_owned(), vec!["--cancel-storm: waiters can give up", "near-mutex"]),
-        ("torture mcs --cancellations 5".to_owned(), vec!["--cancellations: waiters can give up"]),
+        (
+            "torture mcs,ttas --nreaders 2".to_owned(),
+            vec!["--nreaders: none of these locks has readers", "rwsem"],
+        ),
+        (
+            "torture mcs --cancel-storm".to_owned(),
+            vec!["--cancel-storm: waiters for these locks cannot", "near-mutex"],
+        ),
+        ("torture mcs --cancellations 5".to_owned(), vec!["--cancellations: waiters for these locks cannot"]),
         ("torture mcs --churn --cancel-storm".to_owned(), vec!["--churn", "--cancel-storm"]),
         ("torture lock-lost-cancel --cancellations 0".to_owned(), vec!["--cancellations", "'0'"]),
         (
             "torture lock-lost-cancel --cancel-storm --nwriters 1".to_owned(),
-            vec!["nobody waits for lock-lost-cancel with one thread", "--nwriters 2"],
+            vec!["with one thread no thread waits for lock-lost-cancel", "--nwriters 2"],
         ),
         ("torture mcs --shutdown-secs 0".to_owned(), vec!["--shutdown-secs", "'0'"]),
         ("torture mcs --numa-nodes 0".to_owned(), vec!["--numa-nodes", "'0'"]),
@@ -154,7 +160,7 @@ fn missing_arguments() {
 }
 
 #[test]
-fn commands_that_there_are_not_yet_are_not_offered() {
+fn commands_that_do_not_exist_yet_are_not_offered() {
     assert_refused("run", &[]);
 }
 
@@ -211,7 +217,7 @@ fn machine_files() {
 }
 
 #[test]
-fn an_error_that_nobody_can_hear_is_still_an_exit_status() {
+fn an_error_that_cannot_be_printed_still_gives_an_exit_status() {
     let full = || Stdio::from(OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full"));
     // The reading end of the pipe is dropped.
     let closed = || Stdio::from(io::pipe().expect("a pipe").1);

@@ -96,7 +96,7 @@ fn modes_share_the_numbers_of_threads() {
 }
 
 #[test]
-fn waiters_that_only_spin_are_left_out_where_processors_are_missing() {
+fn waiters_that_only_spin_are_left_out_if_there_are_too_few_processors() {
     let locks = |args: &str| -> Vec<String> {
         let rows = rows(&format!("--section-ns 0 --think-ns 0 --mode oversubscribed --threads 2x {args}"));
         rows.iter().map(|row| row["lock"].as_str().expect("a name").to_owned()).collect()
@@ -107,7 +107,7 @@ fn waiters_that_only_spin_are_left_out_where_processors_are_missing() {
 }
 
 #[test]
-fn readers_are_measured_where_there_are_any() {
+fn readers_are_measured_if_there_are_any() {
     let found = |rows: Vec<Value>| -> Vec<_> {
         let of = |row: &Value| (row["read_percent"].as_u64(), row["lock"].as_str().map(str::to_owned));
         rows.iter().map(of).collect()
@@ -207,7 +207,7 @@ fn csv_has_the_same_columns() {
 }
 
 #[test]
-fn files_have_all_of_it() {
+fn files_have_all_results() {
     let directory = std::env::temp_dir().join(format!("nearlock-bench-{}", std::process::id()));
     let run = nearlock(&format!(
         "bench --mode free --locks ttas --threads 1,2 --section-ns 0 --think-ns 0,100 --baseline std {QUICK} --out {}",
@@ -217,7 +217,7 @@ fn files_have_all_of_it() {
     let (html, svg, json) = (read("bench.html"), read("bench-free-std.svg"), read("bench.json"));
     let (head, rows) = (read("bench.csv"), json_file(&json));
     assert!(csv_file(&head).0.contains(&"# partial: false"), "{head}");
-    // A test is not optimised, which the command warns of.
+    // Tests are usually not optimised, and then the command warns.
     let warnings = rows.0["warnings"].to_string();
     assert!(cfg!(not(debug_assertions)) || warnings.contains("built without optimisation"), "{warnings}");
     assert!(html.contains("<meta name=\"viewport\"") && html.contains("times the work of std"), "{html}");
@@ -242,7 +242,7 @@ fn a_lock_that_loses_updates_fails_and_has_no_figures() {
 }
 
 #[test]
-fn many_threads_in_a_queue_stop_promptly_whatever_they_wait_by() {
+fn many_threads_in_a_queue_stop_promptly_with_each_way_to_wait() {
     for wait in ["spin", "yield"] {
         let run = nearlock(&format!(
             "bench --mode free --locks mcs,qspinlock --threads 64 --section-ns 0 --think-ns 0 --wait {wait} {QUICK}"
@@ -252,7 +252,14 @@ fn many_threads_in_a_queue_stop_promptly_whatever_they_wait_by() {
 }
 
 #[test]
-fn slips_are_named() {
+fn a_peer_can_be_named_as_a_lock() {
+    let run = nearlock(&format!("bench --mode uncontended --lock Mutex,std {QUICK} --format csv"));
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("near-mutex") && run.out.contains("std"), "{}", run.out);
+}
+
+#[test]
+fn mistakes_are_named() {
     for (args, expected) in [
         ("--locks mcz", "did you mean `mcs`"),
         ("--locks mcs --baseline frob", "no lock or peer `frob`"),
@@ -274,17 +281,17 @@ fn slips_are_named() {
         ),
         ("--read-percent 50 --baseline std", "std has no readers"),
         ("--mode uncontended --read-percent 50", "a writer (0) or a reader (100)"),
-        ("--mode handover --read-percent 50", "--read-percent says nothing about --mode handover"),
-        ("--mode open1 --read-percent 50", "--read-percent says nothing about --mode open1"),
+        ("--mode handover --read-percent 50", "--read-percent does not apply to --mode handover"),
+        ("--mode open1 --read-percent 50", "--read-percent does not apply to --mode open1"),
         ("--mode latency", "uncontended, parallel, free, oversubscribed, handover, open1, lock2"),
-        ("--mode uncontended --threads 2", "--threads says nothing about --mode uncontended"),
-        ("--mode uncontended --section-ns 2", "--section-ns says nothing"),
-        ("--mode handover --think-ns 2", "--think-ns says nothing about --mode handover"),
+        ("--mode uncontended --threads 2", "--threads does not apply to --mode uncontended"),
+        ("--mode uncontended --section-ns 2", "--section-ns does not apply"),
+        ("--mode handover --think-ns 2", "--think-ns does not apply to --mode handover"),
         ("--set machine.smt=1", "no setting `machine.smt` here"),
         ("--set cna-v13.threshold-ns=1", "1000 to"),
         ("--peers parking-lot", "did you mean `parking-lot-0.12`"),
         ("--peers mcs", "`mcs`: it is a lock; name it with --lock"),
-        ("--locks std", "`std`: it is a peer, for `nearlock bench --peers` only"),
+        ("--lock stdd", "did you mean `std`"),
         ("--baseline mcs,frob", "there is no lock or peer `frob`"),
     ] {
         assert_refused(&format!("bench {args}"), &[expected]);

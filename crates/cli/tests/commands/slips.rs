@@ -21,7 +21,7 @@ const SLIPS: [(&str, &str); 26] = [
     ("simulate --machine haswell-ex-4s --lock qspinlock --threads 2 --set machine.socket=2", "machine.nodes"),
     ("simulate --machine haswell-ex-4s --lock cna[treshold-ns=1ms] --threads 2", "threshold-ns"),
     ("simulate --machine haswell-ex-4s --lock linux-mutex[handof=off] --threads 2", "handoff"),
-    ("simulate --machine haswell-ex-4s --lock std --threads 2", "nearlock bench --peers"),
+    ("simulate --machine haswell-ex-4s --lock std --threads 2", "std-mutex-protocol"),
     ("simulate --machines haswell-ex-4s --lock qspinlock --threads 2", "--machine"),
     ("simulate --machine haswell-ex-4s --lock qspinlock --thread 2", "--threads"),
     ("simulate --machine haswell-ex-4s --lock qspinlock --threads 8..1", "1..8"),
@@ -36,7 +36,7 @@ const SLIPS: [(&str, &str); 26] = [
     ("list setings", "settings"),
 ];
 
-/// More lines of 100 columns would not be read.
+/// The greatest length of a message, in lines of 100 columns.
 const LINES_MAX: usize = 10;
 
 #[test]
@@ -47,7 +47,7 @@ fn each_slip_is_answered_in_a_few_lines_with_the_right_name() {
         let rows: usize = err.lines().map(|line| line.chars().count().div_ceil(100).max(1)).sum();
         assert!(rows <= LINES_MAX, "{args}: {err}");
         let text = err.replace('\n', " ");
-        // Of a list of suggestions the first three count.
+        // Only the first three suggestions count.
         let suggestions = text.split_once("did you mean").map(|(_, rest)| rest);
         let end_of_third = |rest: &str| rest.match_indices('`').nth(5).map_or(rest.len(), |(end, _)| end);
         let first_three = suggestions.map_or(text.as_str(), |rest| &rest[..end_of_third(rest)]);

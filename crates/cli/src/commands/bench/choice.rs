@@ -1,4 +1,4 @@
-//! Which locks are measured, and where.
+//! The locks that are measured, and their situations.
 
 use nearlock_bench::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Waiters};
 use nearlock_lab::locks::entries;
@@ -7,10 +7,11 @@ use nearlock_lab::{Family, SUBJECTS, Subject, names};
 use crate::args::BenchArgs;
 use crate::report;
 
-/// The lock that is measured by default, and its baseline.
+/// The default lock and its baseline.
 const LOCK: &str = "near-mutex";
 const BASELINE: &str = "parking-lot-0.13";
-/// Then these are measured in all situations, and the other peers only where it takes little time.
+/// By default these are measured in all situations, and the other peers only where it takes little
+/// time.
 const MAIN_PEERS: [&str; 3] = ["std", BASELINE, "pthread-mutex"];
 
 #[derive(Debug, thiserror::Error)]
@@ -27,14 +28,14 @@ fn with_readers() -> Vec<&'static str> {
     all.filter(|lock| lock.has_readers()).map(Candidate::name).collect()
 }
 
-/// Why a lock is measured, and so where.
+/// Why a lock is measured. This determines its situations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reason {
-    /// It was named: everywhere.
+    /// It was named: measured in all situations.
     Named,
-    /// It is one of `all`: where it does not stand still for want of processors.
+    /// It is one of `all`: not measured oversubscribed if its waiters only spin.
     OneOfAll,
-    /// Nothing was asked for: where it takes little time.
+    /// No lock was named: measured where it takes little time.
     Unasked,
 }
 
@@ -67,8 +68,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A baseline that is not asked for is measured too. Where sections read, `all` are those with
-    /// readers.
+    /// Adds baselines that are in neither list. If sections read, `all` means all with readers.
     pub fn of(args: &BenchArgs) -> anyhow::Result<Self> {
         let must_read = !args.read_percent.is_empty();
         let is_open = args.lock.is_empty() && args.peers.is_empty() && args.baseline.is_empty();
@@ -124,7 +124,7 @@ impl Choice {
     }
 }
 
-/// Those of `--lock`.
+/// The locks and peers of `--lock`.
 fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Selected>> {
     let must_read = !args.read_percent.is_empty();
     let working = || {
@@ -142,13 +142,13 @@ fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Selected>> {
     for name in entries(&args.lock) {
         match name {
             "all" => chosen.extend(working()),
-            name => chosen.push(Selected::named(Candidate::Lock(names::lock(name)?))),
+            name => chosen.push(Selected::named(Candidate::named(name)?)),
         }
     }
     Ok(chosen)
 }
 
-/// All peers of a kind that are to be had; those that are not are named.
+/// All available peers of a kind. Reports those that are not available.
 fn all_peers(is_of_kind: impl Fn(&Peer) -> bool, reason: Reason) -> impl Iterator<Item = Selected> {
     let here = |peer: &&'static Peer| match peer.obtain() {
         Ok(()) => true,

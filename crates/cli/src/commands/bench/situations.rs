@@ -1,10 +1,10 @@
-//! In which situations locks are measured.
+//! The situations in which locks are measured.
 
 use nearlock_bench::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Mode, Point, TestBed};
 
 use crate::args::{BenchArgs, BenchMode, ThreadRange, threads};
 
-/// Flags that the modes have no use for, or cannot obey.
+/// A flag that does not apply to the modes, or that they cannot satisfy.
 #[derive(Debug, thiserror::Error)]
 pub enum UnfitFlag {
     #[error("--threads {threads}: 1 to {} are possible", bench::THREADS_MAX)]
@@ -13,7 +13,7 @@ pub enum UnfitFlag {
     NotInMode { threads: usize, modes: Vec<(Mode, usize, usize)> },
     #[error("--mode {}: this machine has too few CPUs for it", .0.name())]
     NotHere(Mode),
-    #[error("{flag} says nothing about --mode {mode}, which has {instead}: leave it out")]
+    #[error("{flag} does not apply to --mode {mode}, which has {instead}: leave it out")]
     Meaningless { flag: &'static str, mode: &'static str, instead: &'static str },
     #[error(
         "--read-percent {percent}: --mode uncontended measures lock and unlock of a writer (0) or a reader (100)"
@@ -21,15 +21,15 @@ pub enum UnfitFlag {
     HalfAReader { percent: u64 },
 }
 
-/// What each mode has.
+/// The range of each mode.
 fn ranges(modes: &[(Mode, usize, usize)]) -> String {
     let of = |&(mode, least, most): &(Mode, usize, usize)| format!("{} has {least} to {most}", mode.name());
     modes.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// The modes if none is asked for.
+/// The default modes.
 const MODES: [Mode; 4] = [Mode::Uncontended, Mode::Parallel, Mode::Free, Mode::Oversubscribed];
-/// In which numbers of threads calls are measured unless something else is asked for.
+/// The default numbers of threads for calls.
 const CALLERS: [ThreadRange; 3] = [ThreadRange::exactly(1), ThreadRange::per_cpu(1), ThreadRange::per_cpu(4)];
 
 fn mode(mode: BenchMode) -> Mode {
@@ -44,11 +44,11 @@ fn mode(mode: BenchMode) -> Mode {
     }
 }
 
-/// All situations that are asked for, each once.
+/// All requested situations, each once.
 ///
 /// # Errors
 ///
-/// If a flag has nothing to say about any of the modes, or they cannot obey it.
+/// If a flag applies to none of the modes, or if they cannot satisfy it.
 pub fn of(args: &BenchArgs, machine: &TestBed) -> Result<Vec<(Mode, Point)>, UnfitFlag> {
     let mut modes: Vec<Mode> = args.mode.iter().copied().map(mode).collect();
     if modes.is_empty() {
@@ -74,7 +74,7 @@ pub fn of(args: &BenchArgs, machine: &TestBed) -> Result<Vec<(Mode, Point)>, Unf
     Ok(situations)
 }
 
-/// What the flags ask for.
+/// The request of the flags.
 struct Asked<'a> {
     args: &'a BenchArgs,
     machine: &'a TestBed,
@@ -82,7 +82,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Refuses flags that say nothing about the only mode.
+    /// Refuses flags that do not apply to the only mode.
     fn has_no_more_than(&self, mode: Mode) -> Result<(), UnfitFlag> {
         let Self { args, modes, .. } = *self;
         let threads = ("--threads", !args.threads.is_empty());
@@ -120,8 +120,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// The numbers of threads of a mode: from, to. What one mode has another one need not have
-    /// again.
+    /// The least and the greatest number of threads of a mode. A mode does not repeat numbers of
+    /// another one.
     fn range(&self, mode: Mode) -> (Mode, usize, usize) {
         let (least, most) = mode.threads(self.machine);
         match mode {
@@ -167,7 +167,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The situations of many threads, with these numbers and lengths unless others were given.
+    /// The situations of many threads, with these numbers and lengths as defaults.
     fn of_threads(
         &self,
         mode: Mode,
