@@ -12,31 +12,31 @@ seconds=2
 nodes_online() {
     local nodes
     nodes=$(cat /sys/devices/system/node/online)
-    [ "$nodes" = "$1" ] || { echo "they are $nodes instead of $1"; return 1; }
+    [ "$nodes" = "$1" ] || { echo "the nodes are $nodes instead of $1"; return 1; }
     echo "$nodes"
 }
 
 # The command sees what the kernel shows, and its locks are NUMA-aware or not: `topology on|off`.
 topology() {
-    $prefix nearlock list topology >/tmp/topology 2>&1 || { echo "it fails"; cat /tmp/topology; return 1; }
+    $prefix nearlock list topology >/tmp/topology 2>&1 || { echo "the command fails"; cat /tmp/topology; return 1; }
     { nodes_shown; caches_shown; facts_shown "$1"; } >/tmp/shown
     { nodes_seen; caches_seen; facts_seen; } >/tmp/seen
     cmp -s /tmp/shown /tmp/seen ||
         { echo "the kernel shows (-) what nearlock does not see (+)"; diff -u /tmp/shown /tmp/seen; return 1; }
-    echo "$(grep -c '^node' /tmp/seen) nodes, $(grep -c '^cache' /tmp/seen) caches, heeded: $1"
+    echo "$(grep -c '^node' /tmp/seen) nodes, $(grep -c '^cache' /tmp/seen) caches, NUMA-aware: $1"
 }
 
 # A test binary passes.
 tests_pass() {
     local said
-    said=$($prefix "$1" 2>&1) || { echo "they fail"; echo "$said"; return 1; }
+    said=$($prefix "$1" 2>&1) || { echo "the tests fail"; echo "$said"; return 1; }
     echo "$said" | sed -n 's/^test result: ok. //p'
 }
 
 # Tortures locks, with options. The output stays in /tmp/torture.
 torture() {
     $prefix nearlock torture "$@" --nwriters 16 --shutdown-secs "$seconds" --hang-secs 60 --format json \
-        >/tmp/torture 2>/tmp/problems || { echo "it fails"; cat /tmp/problems /tmp/torture; return 1; }
+        >/tmp/torture 2>/tmp/problems || { echo "the command fails"; cat /tmp/problems /tmp/torture; return 1; }
 }
 
 # A number from the last torture of a single lock.
@@ -76,7 +76,7 @@ heeds() {
             return
         fi
     done
-    echo "in no round both $first and $second happened; the last one:"
+    echo "in no round $first and $second both happened; the last round:"
     cat /tmp/torture
     return 1
 }
@@ -103,7 +103,7 @@ migrating() {
     mover=$!
     said=$("$@") || status=$?
     kill "$mover"
-    [ "$status" -ne 0 ] || [ "$(cat /tmp/moves)" -gt 0 ] || { said="nothing moved"; status=1; }
+    [ "$status" -ne 0 ] || [ "$(cat /tmp/moves)" -gt 0 ] || { said="no thread was moved"; status=1; }
     echo "$said, $(cat /tmp/moves) moves"
     return "$status"
 }

@@ -1,5 +1,6 @@
 #!/bin/busybox sh
-# The checks in the guest, for one of its boots. Each says PASS or FAIL in a line; the exit status is 0 if all passed.
+# The checks in the guest, for one of its boots. Each prints a line with PASS or FAIL. The exit
+# status is 0 if all passed.
 set -u
 . /topology.sh
 . /checks.sh
@@ -38,12 +39,12 @@ case $1 in
             check "$each, four nodes" heeds 4 "$each"
         done
         check "$lock, CPUs of three nodes" on_cpus 1-4 heeds 3 "$lock"
-        check "$lock, CPUs of one node, made-up nodes" on_cpus 4-5 heeds 2 "$lock"
+        check "$lock, CPUs of one node, synthetic nodes" on_cpus 4-5 heeds 2 "$lock"
         check "$lock, threads migrating" migrating heeds 4 "$lock"
         check "$lock, a CPU offline" without_cpus 7 heeds 4 "$lock"
         check "$lock, a node's CPUs offline" without_cpus "6 7" heeds 3 "$lock"
         check "$lock, caches as nodes" heeds 4 "$lock" --set numa.locality=llc
-        check "$lock, nodes unheeded" does_not_heed "$lock" --set numa.mode=off
+        check "$lock, nodes ignored" does_not_heed "$lock" --set numa.mode=off
         ;;
     sparse-nodes)
         check "nodes of the kernel" nodes_online 0,2-4
@@ -56,7 +57,7 @@ case $1 in
         check "nodes of the kernel" nodes_online 0
         check "topology" topology off
         check "tests: nearlock_os" tests_pass /tests/nearlock_os
-        check "$lock, made-up nodes" heeds 2 "$lock"
+        check "$lock, synthetic nodes" heeds 2 "$lock"
         ;;
     *)
         echo "FAIL checks: there are none named '$1'"

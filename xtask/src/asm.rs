@@ -108,7 +108,7 @@ impl Pair {
         let mut text = String::new();
         for (whose, path) in [("ours", &self.ours), ("twin", &self.hand)] {
             let path = path.as_ref().map(|path| path.instructions.join("\n    "));
-            let path = path.unwrap_or("(no way without a call)".to_owned());
+            let path = path.unwrap_or("(none without a call)".to_owned());
             let _ = write!(text, "\n  {whose}\n    {path}");
         }
         text
@@ -160,7 +160,7 @@ impl Comparison {
                 (None, true) => find(&pair.name, format!("longer than its twin{}", pair.listing())),
                 // `try_lock` of the control is as long as its twin.
                 (Some("lock" | "unlock"), false) => {
-                    find(&pair.name, format!("a negative control that was not found out{}", pair.listing()));
+                    find(&pair.name, format!("a negative control that was not detected{}", pair.listing()));
                 }
                 _ => {}
             }
@@ -241,9 +241,9 @@ fn table(compared: &[(&str, Comparison)]) -> String {
         let sizes = compared.iter().map(|(_, c)| c.sizes.get(name).map_or(String::new(), u64::to_string));
         text += &header(name, &mut sizes.into_iter());
     }
-    text + "\ninstructions of the shortest and the longest way; said once if the code is the twin's, ~ if only\n\
-            their number is; a > b: ours has a, the twin b\n\
-            control_*: longer on purpose, to show that it is found out\n"
+    text + "\ninstructions of the shortest and the longest way: once if the code is that of the twin, with ~ if\n\
+            only the number is the same; a > b: ours has a, the twin b\n\
+            control_*: longer on purpose, and must be detected\n"
 }
 
 /// Installs the target's standard library if it is missing. Returns false if that is impossible.
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_than_its_twin_passes() {
+    fn a_function_that_is_no_longer_than_its_twin_passes() {
         let controls = [(CONTROL_OURS, 2), (CONTROL_HAND, 1)];
         for ours in [2, 3] {
             let all = [&[(OURS, ours), (HAND, 3)][..], &controls].concat();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_is_found() {
+    fn a_longer_function_is_found() {
         let all = [(OURS, 4), (HAND, 3), (CONTROL_OURS, 2), (CONTROL_HAND, 1)];
         assert_eq!(places(&all), ["x: mcs_lock"]);
         let finding = &comparison(&all).findings("x")[0];
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_orders_less_is_found() {
+    fn a_function_that_orders_less_is_found() {
         let path = |store: &str| {
             let instructions = vec!["mov w8, #1".to_owned(), format!("{store} wzr, [x0]")];
             Some(FastPath { instructions, shortest: 2, longest: 2 })
@@ -349,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_twin_is_found() {
+    fn a_function_without_a_twin_is_found() {
         let all = [(OURS, 4), (CONTROL_OURS, 2), (CONTROL_HAND, 1)];
         assert_eq!(places(&all), ["x: mcs_lock"]);
     }
 
     #[test]
-    fn a_control_that_is_not_found_out_is_found() {
+    fn a_control_that_is_not_detected_is_found() {
         let all = [(OURS, 3), (HAND, 3), (CONTROL_OURS, 1), (CONTROL_HAND, 1)];
         assert_eq!(places(&all), ["x: control_lock"]);
         assert_eq!(places(&[(OURS, 3), (HAND, 3)]), ["x: crates/twins"]);

@@ -54,7 +54,7 @@ impl Program {
 
 /// The processor time of all processes that this one has waited for, in seconds.
 fn of_children() -> Result<f64> {
-    let stat = fs::read_to_string("/proc/self/stat").context("processor time is told by Linux only")?;
+    let stat = fs::read_to_string("/proc/self/stat").context("only Linux reports processor time")?;
     // proc_pid_stat(5): fields 16 and 17, in ticks. The second field is in parentheses.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let ticks: Vec<u64> = fields.split_whitespace().skip(13).take(2).flat_map(str::parse).collect();

@@ -12,8 +12,11 @@
 //!
 //! | fence | the block |
 //! |---|---|
-//! | `sh` | is commands, one per line; with `# must fail` behind it, a command must end with another status than 0 |
-//! | `text`, after `sh` | is lines of their output, in any order; numbers may differ, and `...` at an end matches anything |
+//! | `sh` | is commands, one per line |
+//! | `text`, after `sh` | is lines of their output, in any order |
+//!
+//! A command with `# must fail` after it must end with another status than 0. In lines of output,
+//! numbers may differ, and `...` at an end matches anything.
 //!
 //! The instruction is the last sentence of the paragraph; other sentences may precede it. Spaces
 //! before a line are ignored when its beginning is compared, and only one line may have that

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_caught_passes() {
+    fn only_a_caught_mutant_passes() {
         let trial = |outcome| finding(&Trial { site: some().remove(0), outcome, seconds: 0.0 });
         let caught = Failure { by: "a".to_owned(), test: "b".to_owned(), message: "c".to_owned() };
         assert_eq!(trial(Outcome::Caught(caught)), None);

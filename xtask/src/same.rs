@@ -32,7 +32,8 @@ const SHOWN: usize = 20;
 
 /// The head of the file.
 const HEAD: &str = "\
-# Digests of what the command prints, for `cargo xtask same`. Made by `cargo xtask same --write`: not edited by hand.
+# Digests of what the command prints, for `cargo xtask same`.
+# Made by `cargo xtask same --write`: not edited by hand.
 ";
 
 /// The subject of a comparison.

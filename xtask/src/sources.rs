@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_bool_parameters_of_what_is_public() {
+    fn finds_bool_parameters_of_public_functions() {
         for (text, name) in [
             ("pub fn f(a: u8, b: bool) {}", "f"),
             ("impl<T> A<T> { pub fn f(&self, b: bool) {} }", "A::f"),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_use_is_passed_over() {
+    fn names_that_are_no_uses_are_passed_over() {
         for (a, b, c) in [
             // Tests, and names that are passed on.
             (

@@ -1,4 +1,5 @@
-//! `docs/guide/add-a-lock.md` and its second page, followed step by step in a copy of the repository.
+//! `docs/guide/add-a-lock.md` and its second page, followed step by step in a copy of the
+//! repository.
 //!
 //! The copy is under the target directory, and is built in that same target directory under a
 //! separate version. So only nearlock's own crates are built again. At the end the copy is removed,

@@ -80,7 +80,7 @@ pub enum Failure {
         times: u64,
     },
     /// Another thread changed data that the lock protects, although it had to wait.
-    #[error("exclusion violated: {times} times somebody else had changed what the lock protects")]
+    #[error("exclusion violated: {times} times another thread had changed what the lock protects")]
     Faults {
         /// Number of such changes.
         times: u64,
@@ -113,7 +113,7 @@ pub enum BenchError {
         source: std::io::Error,
     },
     /// A hand-over needs a second CPU.
-    #[error("a hand-over is from one CPU to another, and this process may use one only: give it two")]
+    #[error("a hand-over needs two CPUs, and this process may use only one: allow it two")]
     OneCpu,
     /// A thread could not be pinned to its CPU.
     #[error("cannot keep a thread on CPU {cpu}: {source}")]

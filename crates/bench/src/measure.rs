@@ -54,7 +54,7 @@ pub enum Effort {
 pub enum MeasureError {
     /// A thread could not be pinned to a CPU.
     #[error(
-        "a thread cannot be kept on CPU {cpu}: {source}; measuring needs a system that lets it (Linux does)"
+        "a thread cannot be pinned to CPU {cpu}: {source}; measuring needs a system that permits this, as Linux"
     )]
     Pin {
         /// The system's number of the CPU.
@@ -75,7 +75,7 @@ pub enum MeasureError {
         what: &'static str,
     },
     /// The figures do not give a valid machine description.
-    #[error("the figures make no machine, as happens on a very busy one; measure again: {0}")]
+    #[error("the figures give no valid machine; measure again, with less other load: {0}")]
     NoMachine(SpecError),
 }
 

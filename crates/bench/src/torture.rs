@@ -263,7 +263,7 @@ impl Counts {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Problem {
     /// Two threads held the lock at the same time, and not both as readers.
-    #[error("exclusion violated: {failures} times the lock was seen held by another at the same time")]
+    #[error("exclusion violated: {failures} times another holder of the lock was seen at the same time")]
     Exclusion {
         /// Number of observations.
         failures: u64,
@@ -287,7 +287,7 @@ pub enum Problem {
         threads: usize,
     },
     /// Waits were to be cancelled, but no wait was cancelled.
-    #[error("calm: no wait was cancelled for {idle:.1?}; there have been {cancelled} of {wanted}")]
+    #[error("calm: no wait was cancelled for {idle:.1?}, and {cancelled} of {wanted} before that")]
     Calm {
         /// Time without a cancellation.
         idle: Duration,
@@ -308,7 +308,7 @@ pub enum Problem {
         returned: u64,
     },
     /// A quantity that must stay constant has grown.
-    #[error("memory: {what} grew from {from} to {to}, though as many threads as before use as many locks")]
+    #[error("memory: {what} grew from {from} to {to}, though the numbers of threads and locks did not")]
     Growth {
         /// The quantity.
         what: &'static str,
@@ -319,8 +319,8 @@ pub enum Problem {
     },
     /// The lock was not tortured.
     #[error(
-        "not tortured: threads of a lock before it have not ended, and may use switches that differ from its own; \
-         torture it in a run of its own"
+        "not tortured: threads of an earlier lock have not ended, and may use other switches; torture it in a \
+         separate run"
     )]
     OthersLeftBehind,
     /// A thread panicked.

@@ -59,7 +59,7 @@ fn passing(lock: &str) -> u64 {
 }
 
 #[test]
-fn what_is_left_behind_is_found_and_nothing_else() {
+fn leaks_are_detected_and_nothing_else() {
     let [warm, ..] = ["near-mutex", "near-condvar", "near-condvar-all", "rwsem"].map(passing);
     let grown = |run: &Tortured, kind| {
         let is_that = |problem: &Problem| matches!(problem, Problem::Growth { what, .. } if *what == kind);

@@ -1,4 +1,4 @@
-//! The flags: a module per command, and here what they share.
+//! The flags: a module per command, and the shared parts.
 
 mod bench;
 mod completions;
@@ -30,16 +30,16 @@ pub use validate::ValidateArgs;
 const EXIT_CODES: &str = "\
 Exit status:
   0  success
-  1  a lock failed, or a check that was asked for
+  1  a lock failed, or a requested check failed
   2  the command line was not understood
-  130  interrupted by Ctrl-C: what was done is written, and marked as partial
+  130  interrupted by Ctrl-C: the results so far are written, and marked as partial
 
-Results go to standard output; progress and everything else to standard error.";
+Results go to standard output, progress and all other messages to standard error.";
 
-/// Locks for big machines: tortured on this one, simulated on others.
+/// Locks for big machines: tests them on this one, simulates others.
 ///
-/// Without a command: a tour of a minute, with this machine measured and a published table
-/// reproduced.
+/// Without a command: a tour of a minute that measures this machine and reproduces a published
+/// table.
 #[derive(Debug, Parser)]
 #[command(name = "nearlock", version, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -81,7 +81,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// More are never needed, and many more would not fit in memory.
+/// The greatest number of seeds. More are never needed, and many more would not fit in memory.
 const SEEDS_MAX: usize = 10_000;
 
 /// A time in ns: a whole number, or one with a unit, as in `1ms`. At most 0.1 s.

@@ -14,14 +14,14 @@ use clap::Parser;
 
 use args::{Cli, Command};
 
-/// How a command ended that could be run.
+/// How a command ended, if it could be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// All is well.
     Success,
-    /// A lock, or a check that was asked for, failed.
+    /// A lock failed, or a requested check.
     CheckFailed,
-    /// SIGINT ended it, with the results so far.
+    /// SIGINT ended it. The results so far were written.
     Interrupted,
 }
 

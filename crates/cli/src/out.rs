@@ -10,7 +10,7 @@ use crate::report::provenance::Provenance;
 
 /// The directory cannot be written to.
 #[derive(Debug, thiserror::Error)]
-#[error("--out {}: {source}: it must be a directory that can be written to, or made", path.display())]
+#[error("--out {}: {source}: it must be a directory that can be written to, or created", path.display())]
 pub struct OutError {
     path: PathBuf,
     source: io::Error,
@@ -21,12 +21,12 @@ pub struct OutError {
 pub struct OutDir(PathBuf);
 
 impl OutDir {
-    /// The directory of this path, which is made if it is not there. Whether it can be written to
-    /// is tried, so that no simulation is lost.
+    /// The directory with this path, which is created if necessary. Checks that it can be written
+    /// to, so that no simulation is lost.
     ///
     /// # Errors
     ///
-    /// If it cannot be made, or not be written to.
+    /// If it cannot be created or written to.
     pub fn make(path: &Path) -> Result<Self, OutError> {
         let tried = path.join(format!(".nearlock-{}", std::process::id()));
         fs::create_dir_all(path)
@@ -36,8 +36,8 @@ impl OutDir {
         Ok(Self(path.to_owned()))
     }
 
-    /// Writes the picture, if there is one, and what `write` makes of the results in JSON and in
-    /// CSV: files of the name `stem`, each with its extension. Both begin with the provenance.
+    /// Writes the picture, if there is one, and the output of `write` in JSON and in CSV, to files
+    /// with the name `stem` and their extensions. JSON and CSV begin with the provenance.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl OutDir {
         Ok(())
     }
 
-    /// Writes a file of this name, and says so to standard error.
+    /// Writes a file with this name, and reports it on standard error.
     ///
     /// # Errors
     ///
@@ -77,24 +77,26 @@ impl OutDir {
 
 /// The file cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("--out {}: {source}: it must be a file that can be written, in a directory that is there", path.display())]
+#[error(
+    "--out {}: {source}: it must be a file that can be written, in an existing directory",
+    path.display()
+)]
 pub struct OutFileError {
     path: PathBuf,
     source: io::Error,
 }
 
-/// A file for a result. It is created or replaced in one step when the result is there.
+/// A file for a result. It is created or replaced in one step when the result is complete.
 #[derive(Debug)]
 pub struct OutFile {
     path: PathBuf,
-    /// Beside it, so that it can be renamed to it. None for a device or a pipe, which stays what it
-    /// is.
+    /// A file in the same directory, which is renamed at the end. `None` for a device or a pipe,
+    /// which is not replaced.
     unfinished: Option<PathBuf>,
 }
 
 impl OutFile {
-    /// The file of this path. Whether it can be written is tried, so that no measurement is
-    /// lost.
+    /// The file with this path. Checks that it can be written, so that no measurement is lost.
     ///
     /// # Errors
     ///
@@ -107,7 +109,7 @@ impl OutFile {
         if path.exists() && !path.is_file() {
             return Ok(Self { path: path.to_owned(), unfinished: None });
         }
-        // A name that leads elsewhere goes on doing so.
+        // A symbolic link stays a link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().unwrap_or(name).to_string_lossy();
         let unfinished = path.with_file_name(format!(".{name}.{}", std::process::id()));
@@ -115,11 +117,11 @@ impl OutFile {
         Ok(Self { path, unfinished: Some(unfinished) })
     }
 
-    /// Writes it, and says so to standard error.
+    /// Writes it, and reports it on standard error.
     ///
     /// # Errors
     ///
-    /// If it cannot be written. Then what was there is as before.
+    /// If it cannot be written. An existing file is then unchanged.
     pub fn end(self, contents: &[u8]) -> Result<(), OutFileError> {
         let written = match &self.unfinished {
             Some(unfinished) => fs::write(unfinished, contents)
@@ -133,8 +135,8 @@ impl OutFile {
     }
 }
 
-/// The name without what leads out of a directory, or means something to a shell: machines of files
-/// have any names.
+/// The name without characters that lead out of a directory or have a meaning in a shell. A machine
+/// of a file may have any name.
 fn file_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
     name.chars().map(|c| if plain(c) { c } else { '-' }).collect()

@@ -2,22 +2,22 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar for so many simulations.
+/// A bar for this many simulations.
 pub fn simulations(total: usize) -> ProgressBar {
     bar(total, "simulating [{bar:40}] {pos}/{len}, {eta} left")
 }
 
-/// A bar for the simulations of several tables, with the table that has its turn as its message.
+/// A bar for the simulations of several tables. Its message is the current table.
 pub fn tables() -> ProgressBar {
     bar(0, "simulating [{bar:40}] {pos}/{len}, {eta} left; {msg}")
 }
 
-/// A bar for so many runs of locks.
+/// A bar for this many runs of locks.
 pub fn runs(total: usize) -> ProgressBar {
     bar(total, "measuring [{bar:40}] {pos}/{len}, {eta} left")
 }
 
-/// A sign of life with a message: what is being measured.
+/// A spinner whose message is the current measurement.
 pub fn steps() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     match ProgressStyle::with_template("measuring: {msg}") {
@@ -26,7 +26,7 @@ pub fn steps() -> ProgressBar {
     }
 }
 
-/// A bar for so many bursts and simulations.
+/// A bar for this many bursts and simulations.
 pub fn cells(total: usize) -> ProgressBar {
     bar(total, "measuring and simulating [{bar:40}] {pos}/{len}, {eta} left")
 }

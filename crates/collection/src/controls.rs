@@ -120,7 +120,7 @@ unsafe impl<P: Platform> RawTryLock for AfterYou<P> {
 /// Starves: last come, first served. The oldest waiter waits on while others keep arriving.
 ///
 /// ```text
-/// top   null unlocked   LOCKED locked, nobody waits   n locked, n came last
+/// top   null unlocked   LOCKED locked, no thread waits   n locked, n came last
 /// ```
 pub struct Lifo<P: Platform> {
     top: P::Ptr<LifoNode<P>>,
@@ -250,7 +250,7 @@ mod tests {
 
     /// The waits of the controls end if another thread makes their conditions true.
     #[test]
-    fn a_bell_that_somebody_rings_is_heard() {
+    fn a_bell_that_is_rung_ends_the_wait() {
         let lock: &LostWakeup<OneThread> = Box::leak(Box::default());
         lock.word.store(1, Relaxed);
         meanwhile(|| {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_polite_waiter_comes_in_when_the_other_has_gone() {
+    fn a_polite_waiter_locks_when_the_other_has_gone() {
         let lock: &AfterYou<OneThread> = Box::leak(Box::default());
         lock.waiters.store(1, Relaxed);
         meanwhile(|| {

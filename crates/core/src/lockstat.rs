@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acquisition_calls_the_hook_once_for_each_look_in_vain() {
+    fn an_acquisition_calls_the_hook_once_for_each_look_without_success() {
         type P = Native<Impatient>;
         let word = AtomicU32::new(0);
         P::wait_until(&word, Relaxed, |value| value == 0);
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_watches_is_done_all_the_same() {
+    fn an_unwatched_sleep_is_done_all_the_same() {
         Unwatched::turned();
         assert_eq!(Unwatched::asleep(|| 5), 5);
     }
 
     #[test]
-    fn a_difference_is_that_of_everything() {
+    fn a_difference_is_that_of_each_field() {
         let earlier = Waited { turns: 1, sleeps: 2, slept_ns: 30 };
         let later = Waited { turns: 4, sleeps: 2, slept_ns: 30 };
         assert_eq!(later.since(earlier), Waited { turns: 3, sleeps: 0, slept_ns: 0 });

@@ -122,7 +122,11 @@ pub trait Sections: Platform {
 /// #     type U32 = AtomicU32;
 /// #     type U64 = AtomicU64;
 /// #     type Ptr<T> = AtomicPtr<T>;
-/// #     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+/// #     fn wait_until<V: Copy>(
+/// #         word: &impl Atomic<V>,
+/// #         order: Ordering,
+/// #         done: impl Fn(V) -> bool,
+/// #     ) -> V {
 /// #         <Native>::wait_until(word, order, done)
 /// #     }
 /// #     fn wait_until_bounded<V: Copy>(

@@ -44,37 +44,37 @@ pub struct SettingInfo {
 
 settings! {
     CnaThresholdNs "cna.threshold-ns" "ns" default 1_000_000, 0 to 100_000_000_000,
-        "How long the secondary queue may wait before it is flushed; 0: for ever. Source: CNA v15, patch 4 (1 ms). Small, CNA is nearly FIFO; great, or 0, other nodes starve."
+        "How long the secondary queue may wait before it is flushed; 0: for ever. Source: CNA v15, patch 4 (1 ms). If small, CNA is nearly FIFO; if great or 0, other nodes starve."
     CnaShuffleReduction "cna.shuffle-reduction" "bits" default 7, 0 to 32,
         "While there is no secondary queue, sort the queue with probability 2^-bits only. Source: CNA v15, patch 6. 0: always sort; 20 or more: practically never."
     CnaPriorityWaiters "cna.priority-waiters" "0|1" default 1, 0 to 1,
         "Whether urgent waiters are never moved to the secondary queue. Source: CNA v15, patch 5."
     CnaV13ThresholdNs "cna-v13.threshold-ns" "ns" default 10_000_000, 1_000 to 100_000_000_000,
-        "How long the secondary queue may wait before it is flushed, rounded up to ticks. Source: CNA v13, patch 4 (10 ms; boot option 1 to 100 ms). At its least, CNA is nearly FIFO; at its greatest, other nodes starve."
+        "How long the secondary queue may wait before it is flushed, rounded up to ticks. Source: CNA v13, patch 4 (10 ms; boot option 1 to 100 ms). At the minimum, CNA is nearly FIFO; at the maximum, other nodes starve."
     CnaV13TickHz "cna-v13.tick-hz" "1/s" default 1_000, 1 to 1_000_000,
-        "Ticks a second of the clock that the threshold is counted in. Source: jiffies of the default x86-64 configuration."
+        "Ticks per second of the clock in which the threshold is counted. Source: jiffies of the default x86-64 configuration."
     CnaV13ShuffleReduction "cna-v13.shuffle-reduction" "bits" default 7, 0 to 32,
         "While there is no secondary queue, sort the queue with probability 2^-bits only. Source: CNA v13, patch 6. 0: always sort; 32: practically never."
     CnaV13PriorityWaiters "cna-v13.priority-waiters" "0|1" default 1, 0 to 1,
         "Whether urgent waiters are never moved to the secondary queue. Source: CNA v13, patch 5."
     HmcsLocalPassLimit "hmcs.local-pass-limit" "hand-overs" default 800, 0 to 1_000_000_000,
-        "How often in a row hmcs is handed over within a NUMA node before it must leave it. 800 keeps simulated waits under 1 ms on four NUMA nodes (docs/internals/tuning.md); in print 64 to 100. At 0 it leaves at every release; at its greatest, other nodes starve."
+        "How often in a row hmcs is handed over within a NUMA node before it must leave it. 800 keeps simulated waits under 1 ms on four NUMA nodes (docs/internals/tuning.md); published: 64 to 100. At 0 it leaves at every release; at the maximum, other nodes starve."
     CohortLocalPassLimit "cohort.local-pass-limit" "hand-overs" default 800, 0 to 1_000_000_000,
-        "As hmcs.local-pass-limit, of cohort."
+        "As hmcs.local-pass-limit, for cohort."
     SpinBudgetNs "spin.budget-ns" "ns" default 20_000, 0 to 1_000_000_000,
-        "How long a waiter of a sleeping lock spins for an owner that may be running, natively. 0: it sleeps at once; great: it spins on while the owner has lost its processor. Default: about what a sleep and a wake-up cost. (Simulated, it spins until its processor is needed, as in the kernel.)"
+        "How long a waiter of a sleeping lock spins natively for an owner that may be running. 0: it sleeps at once. If great, it spins on while the owner has no processor. Default: about the cost of a sleep and a wake-up. (Simulated, it spins until its processor is needed, as in the kernel.)"
     FreebsdDelayBase "freebsd.delay-base" "pauses" default 1, 1 to 32_767,
-        "The first delay of a waiter of FreeBSD's locks that spins, between two looks at the word. Source: debug.lock.delay_base. Great: a lock that becomes free is noticed late."
+        "The first delay of a waiter of FreeBSD's locks that spins, between two looks at the word. Source: debug.lock.delay_base. If great, a lock that becomes free is noticed late."
     FreebsdDelayMax "freebsd.delay-max" "pauses" default 0, 0 to 32_767,
-        "Up to where the delay doubles. 0: 256 for each processor, their number rounded up to the next greater power of two. Source: debug.lock.delay_max. 1: no back-off; great: few looks, and each lock that becomes free is noticed late."
+        "The limit up to which the delay doubles. 0: 256 for each processor, their number rounded up to the next greater power of two. Source: debug.lock.delay_max. 1: no back-off. If great, a lock that becomes free is noticed late, after few looks."
     FreebsdSpinLimit "freebsd.spin-limit" "pauses" default 60_000_000, 1 to 1_000_000_000_000,
-        "After how long a wait for a spin mutex is reported as too long. Source: kern_mutex.c. Small, a holder that has lost its processor is reported; at its greatest, nobody is."
+        "The length of a wait for a spin mutex that is reported as too long. Source: kern_mutex.c. If small, waits for a holder without a processor are reported; at the maximum, none is."
     FreebsdDelayLoops "freebsd.delay-loops" "pauses" default 0, 0 to 32_767,
-        "How many pauses a waiter of an rw or sx spends on a round of spinning for readers. 0: 10,000, or the greatest delay if that is more. Source: debug.lock.delay_loops. 1: it hardly spins for them; great: it spins on while readers sleep."
+        "How many pauses a waiter of an rw or sx spends on a round of spinning for readers. 0: 10,000, or the greatest delay if that is more. Source: debug.lock.delay_loops. 1: it hardly spins for them. If great, it spins on while readers sleep."
     FreebsdDelayRetries "freebsd.delay-retries" "rounds" default 10, 0 to 32_767,
         "How often such a waiter begins a round of spinning for readers before it sleeps. Source: debug.lock.delay_retries. 0: it sleeps at once."
     NumaMode "numa.mode" "off|on|auto" default 2, 0 to 2,
-        "Whether locks see on which NUMA node a thread runs. off: all threads count as on one, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
+        "Whether locks see on which NUMA node a thread runs. off: all threads count as on one NUMA node, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
     NumaLocality "numa.locality" "node|llc|synthetic" default 0, 0 to 2,
         "What counts as a NUMA node. node: the machine's; llc: the CPUs of a last-level cache; synthetic: made up, for tests: a thread's slot (simulated: its CPU) modulo numa.synthetic-nodes."
     NumaSyntheticNodes "numa.synthetic-nodes" "nodes" default 2, 1 to 1_024,

@@ -33,14 +33,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_returns_is_as_it_was() {
+    fn a_result_is_returned_as_it_is() {
         assert_eq!(without_unwinding(|| 5), 5);
     }
 
     /// No other panic unwinds here, so this one does not end the process.
     #[test]
     #[should_panic(expected = "a panic where a thread waits for a lock")]
-    fn what_is_left_otherwise_panics_and_says_why() {
+    fn leaving_otherwise_panics_and_says_why() {
         drop(Unwound);
     }
 }

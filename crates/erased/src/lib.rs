@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_a_lock_is_what_lies_beside_its_room() {
+    fn data_next_to_a_lock_is_next_to_its_room() {
         for subject in SUBJECTS {
             subject.visit::<Sim, _>(Sizes);
         }

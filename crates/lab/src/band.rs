@@ -27,7 +27,7 @@ impl fmt::Display for Change {
         match self {
             Change::Times(factor) => write!(f, "times {factor}"),
             Change::To(value) => value.fmt(f),
-            Change::Other(one, two) => write!(f, "{one} or {two}, whichever it is not"),
+            Change::Other(one, two) => write!(f, "the other one of {one} and {two}"),
         }
     }
 }
@@ -48,30 +48,30 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         setting: "machine.cross-socket-scale",
         changes: &[Change::Times(0.9), Change::Times(1.1)],
-        reason: "Latencies between sockets are known to 10 % at best, and estimates where nobody has \
-                 published them.",
+        reason: "Latencies between sockets are known to 10 % at best. Those that are not published are \
+                 estimates.",
     },
     Parameter {
         setting: "machine.grab-fraction",
         changes: &[Change::To(Value::Float(0.3)), Change::To(Value::Float(0.7))],
-        reason: "At what point of a transfer the old holder loses the line is published nowhere.",
+        reason: "It is not published at what point of a transfer the old holder loses the line.",
     },
     Parameter {
         setting: "machine.read-occupancy-modified",
         changes: &[Change::To(Value::Float(0.3)), Change::To(Value::Float(0.8))],
-        reason: "Nor is for how long a read of a modified line keeps the line from others.",
+        reason: "It is not published how long a read of a modified line keeps the line from others.",
     },
     Parameter {
         setting: "machine.ownership-overlap",
         changes: &[Change::Other("none", "prefetch")],
-        reason: "Processors differ in how many buffered stores ask for their lines ahead of their turn; these \
-                 are the two ends.",
+        reason: "Processors differ in how many buffered stores request their lines before their turn; these \
+                 are the two extremes.",
     },
     Parameter {
         setting: "machine.same-socket-bypasses",
         changes: &[Change::Times(0.1), Change::Times(10.0)],
-        reason: "Of how many requests of its own socket pass one of another not even the order of magnitude is \
-                 published. (Most machines have none that do.)",
+        reason: "The number of requests that may overtake one of another socket is not published, not even \
+                 its order of magnitude. (On most machines, none may.)",
     },
     Parameter {
         setting: "simulation.placement",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_few_machines_have_is_moved_there_alone() {
+    fn a_parameter_that_few_machines_have_is_moved_only_there() {
         let bypasses = |machine: &str| {
             let (machine, central) = (names::machine(machine).unwrap(), Configuration::new(Group::ALL));
             let mut all = variations(PARAMETERS, "make-j", &central, &machine).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_an_error() {
+    fn an_unknown_setting_is_an_error() {
         let parameters = [Parameter { setting: "machine.frob", changes: &[Change::Times(2.0)], reason: "" }];
         let machine = names::machine("haswell-ex-4s").unwrap();
         let central = Configuration::new(Group::ALL);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_change_nothing_is_no_variation() {
+    fn a_change_without_effect_is_no_variation() {
         let parameters = [
             Parameter { setting: "sections.think-ns", changes: &[Change::To(Value::Integer(7))], reason: "" },
             Parameter {

@@ -67,7 +67,7 @@ impl Figures {
 
 /// The cache file cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cache {}: {source}: it must be a file that can be written, or made", path.display())]
+#[error("cache {}: {source}: it must be a file that can be written, or created", path.display())]
 pub struct CacheError {
     path: PathBuf,
     source: io::Error,
@@ -204,7 +204,7 @@ mod tests {
     const FIGURES: Figures = Figures { ops_per_us: 0.1 + 0.2, jobs_per_minute: None, slow_path_share: 1e-9 };
 
     #[test]
-    fn everything_that_matters_makes_another_key() {
+    fn everything_that_changes_figures_changes_the_key() {
         let all = [
             simulation(&[], "mcs", 2, 1),
             simulation(&[], "qspinlock", 2, 1),
@@ -218,14 +218,14 @@ mod tests {
             simulation(&["cna.threshold-ns=7"], "mcs", 2, 1),
         ];
         let mut keys: Vec<_> = all.iter().map(key).collect();
-        assert_eq!(keys[0], key(&simulation(&[], "mcs", 2, 1)), "and nothing else does");
+        assert_eq!(keys[0], key(&simulation(&[], "mcs", 2, 1)), "and nothing else changes it");
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), all.len());
     }
 
     #[test]
-    fn what_was_added_is_found_by_whoever_opens_it_next() {
+    fn added_figures_are_found_when_the_cache_is_opened_again() {
         let path = path("found");
         let (one, other) = (simulation(&[], "mcs", 2, 1), simulation(&[], "mcs", 2, 2));
         let with_jobs = Figures { jobs_per_minute: Some(148_590.123), ..FIGURES };
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_off_is_not_there_and_harms_no_other() {
+    fn an_incomplete_line_is_ignored_and_harms_no_other() {
         let path = path("cut");
         let (one, other) = (simulation(&[], "mcs", 2, 1), simulation(&[], "mcs", 2, 2));
         Cache::open(&path).unwrap().add(&one, &FIGURES);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_disk_that_is_full_is_told_once_and_stops_nobody() {
+    fn a_full_disk_is_reported_once_and_stops_nothing() {
         let cache = Cache::open(Path::new("/dev/full")).unwrap();
         assert!(cache.failure().is_none());
         for seed in 1..3 {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_brackets_is_said_with_what_there_is() {
+    fn errors_in_brackets_name_the_valid_choices() {
         assert_eq!(
             error("linux-mutex[hand-off=off]"),
             "linux-mutex has no switch or setting `hand-off`; did you mean `handoff`? There are: spinning (never, \

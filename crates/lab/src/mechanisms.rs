@@ -19,12 +19,12 @@ pub const MECHANISMS: &[Parameter] = &[
     Parameter {
         setting: "simulation.start",
         changes: &[Change::To(Value::Word("in-turn"))],
-        reason: "The order in which the threads begin, and so first queue up, is drawn at random.",
+        reason: "The order in which the threads begin, and so first queue up, is random.",
     },
     Parameter {
         setting: "locktorture.short-holds",
         changes: &[Change::To(Value::Word("today"))],
-        reason: "Short holds of the kernel of the table, or of later ones: a hundredth as many.",
+        reason: "Short holds as in the kernel of the table, or as in later ones: a hundredth as many.",
     },
     Parameter {
         setting: "locktorture.statistics",
@@ -64,7 +64,7 @@ pub const MECHANISMS: &[Parameter] = &[
     Parameter {
         setting: "machine.ownership-overlap",
         changes: &[Change::Other("none", "prefetch")],
-        reason: "Buffered stores ask for their lines ahead of their turn.",
+        reason: "Buffered stores request their lines before their turn.",
     },
     Parameter {
         setting: "machine.store-buffer-entries",
@@ -74,27 +74,27 @@ pub const MECHANISMS: &[Parameter] = &[
     Parameter {
         setting: "machine.grab-fraction",
         changes: &[Change::To(Value::Float(0.3)), Change::To(Value::Float(0.7))],
-        reason: "The old holder loses a line some way into the transfer.",
+        reason: "The old holder loses a line during the transfer.",
     },
     Parameter {
         setting: "machine.read-occupancy-modified",
         changes: &[Change::To(Value::Float(1.0))],
-        reason: "A read of a modified line gives it free before it is done itself.",
+        reason: "A read of a modified line releases it before the read itself ends.",
     },
     Parameter {
         setting: "machine.same-socket-bypasses",
         changes: &[Change::To(Value::Integer(0)), Change::To(Value::Integer(4))],
-        reason: "Requests for a line from the socket that was served last may be served before others that came first.",
+        reason: "Requests for a line from the socket that was served last may overtake earlier requests.",
     },
     Parameter {
         setting: "machine.spin-exit-ns",
         changes: &[Change::To(Value::Float(0.0)), Change::To(Value::Float(8.0))],
-        reason: "To leave a spin loop costs a mispredicted branch.",
+        reason: "The end of a spin loop costs a mispredicted branch.",
     },
     Parameter {
         setting: "machine.jitter",
         changes: &[Change::To(Value::Float(0.0))],
-        reason: "Each transfer's latency is drawn at random.",
+        reason: "The latency of each transfer is random.",
     },
     Parameter {
         setting: "machine.smt-miss-scale",

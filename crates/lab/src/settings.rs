@@ -38,7 +38,7 @@ impl Group {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
     /// The text does not have this form.
-    #[error("`{text}` sets nothing: write NAME.KEY=VALUE, as in cna-v13.threshold-ns=1000000")]
+    #[error("`{text}` is no setting: write NAME.KEY=VALUE, as in cna-v13.threshold-ns=1000000")]
     Form {
         /// The given text.
         text: String,
@@ -124,28 +124,28 @@ const OF_SIMULATION: &[Field<Configuration>] = &[
     Field::word(
         "start",
         |c| &mut c.start,
-        "In which order the threads begin, 50 ns apart: one drawn at random, or that of their numbers.",
+        "The order in which the threads begin, 50 ns apart: a random one, or that of their numbers.",
     ),
     Field::word(
         "placement",
         |c| &mut c.placement,
-        "CPUs of the threads: on as few sockets as have a hardware thread for each, and on one more, one \
-         socket after the other; on as few as give each a core, but two at least; over all cores alike; or \
-         on the first cores, near each other.",
+        "CPUs of the threads: on one socket more than the fewest with a hardware thread for each, one \
+         socket after the other; on the fewest sockets with a core for each, but at least two; on all cores \
+         alike; or on the first cores, near each other.",
     ),
     Field::number(
         "warm-up-ns",
         "ns",
         0..=100 * SECOND_NS,
         |c| &mut c.limits.warm_up_ns,
-        "Virtual time before counting begins; users that end are counted from the beginning.",
+        "Virtual time before counting begins. Users that end are counted from the beginning.",
     ),
     Field::number(
         "window-ns",
         "ns",
         1_000..=100 * SECOND_NS,
         |c| &mut c.limits.window_ns,
-        "Virtual time that is counted. Should hold several thresholds of the lock. Users that end \
+        "Virtual time that is counted. It should contain several thresholds of the lock. Users that end \
          are counted until the last has ended.",
     ),
     Field::number(
@@ -160,8 +160,8 @@ const OF_SIMULATION: &[Field<Configuration>] = &[
         "ns",
         0..=100 * SECOND_NS,
         |c| &mut c.limits.starvation_ns,
-        "Wait after which a waiter counts as starved; 0: a bound that follows from what the lock \
-         promises. Not held against locks that promise none.",
+        "Wait after which a waiter counts as starved; 0: a bound that follows from the guarantee of the \
+         lock. Not checked for locks without a guarantee.",
     ),
 ];
 

@@ -50,7 +50,7 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Two threads held the lock at the same time.
-    #[error("exclusion violated: threads {holder} and {intruder} hold it together")]
+    #[error("exclusion violated: threads {holder} and {intruder} hold the lock together")]
     Exclusion {
         /// The thread that held the lock.
         holder: usize,
@@ -64,13 +64,13 @@ pub enum Fault {
         waiting: usize,
     },
     /// Events happen, but no thread acquires the lock.
-    #[error("livelock: nobody has acquired for {idle_ns} ns")]
+    #[error("livelock: no thread has acquired the lock for {idle_ns} ns")]
     Livelock {
         /// The time without an acquisition, in ns.
         idle_ns: u64,
     },
     /// A reader saw a write by a writer.
-    #[error("exclusion violated: a writer wrote while a reader held it")]
+    #[error("exclusion violated: a writer wrote while a reader held the lock")]
     TornRead,
     /// A thread waits far too long, although the lock promises a bound.
     #[error("starvation: thread {thread} has waited for {waited_ns} ns")]

@@ -104,7 +104,7 @@ fn shape(document: &str) -> Vec<String> {
 pub fn findings(evidence: &Evidence, places: &[Place], strays: &[String]) -> Vec<String> {
     let mut found: Vec<_> = strays
         .iter()
-        .map(|at| format!("{at}: an ordering that no operation takes: models cannot see it"))
+        .map(|at| format!("{at}: an ordering that no operation takes, so that models cannot see it"))
         .collect();
     for place in places {
         let mut halves: Vec<_> =
@@ -117,7 +117,7 @@ pub fn findings(evidence: &Evidence, places: &[Place], strays: &[String]) -> Vec
         let total = TOTAL.iter().any(|(file, function, ..)| is_at(place, file, function));
         if total != place.halves.contains(&Half::TotalOrder) {
             found.push(format!(
-                "{}: `{}`: SeqCst wants its pair in `TOTAL`, and nothing else",
+                "{}: `{}`: SeqCst needs a pair in `TOTAL`, and other orderings must have none",
                 place.file, place.code
             ));
         }
@@ -139,7 +139,7 @@ fn unexpected(evidence: &Evidence, places: &[Place], listed: &[Survivor]) -> Vec
     for one in listed {
         let explains = |mutant: &Mutant| reason_of(&mutant.site, places, std::slice::from_ref(one)).is_some();
         if !evidence.survivors().any(explains) {
-            found.push(format!("{one:?} does not survive, or is not there"));
+            found.push(format!("{one:?} does not survive, or does not exist"));
         }
     }
     found
@@ -199,7 +199,7 @@ fn sequential(text: &mut String, places: &[Place]) -> Result<()> {
 fn survivors_section(text: &mut String, evidence: &Evidence, places: &[Place]) -> Result<()> {
     writeln!(text, "## Survivors\n")?;
     if evidence.survivors().next().is_none() {
-        writeln!(text, "None. These are the reasons for which one could stay:\n")?;
+        writeln!(text, "None. One could stay only for one of these reasons:\n")?;
         for reason in Reason::ALL {
             writeln!(text, "- {}.", reason.text())?;
         }
@@ -219,7 +219,7 @@ fn cell(text: &str) -> String {
 
 fn models(text: &mut String, runs: &[SearchStats], depth: Depth) -> Result<()> {
     writeln!(text, "## The models\n")?;
-    write!(text, "Each to {} preemption more than `cargo test` goes", depth.more_preemptions)?;
+    write!(text, "Each to {} preemption more than in `cargo test`", depth.more_preemptions)?;
     let cut = depth.executions_max.map(|max| format!(", and to {max} executions at most (marked +)"));
     let (of_presets, listed): (Vec<_>, Vec<_>) = runs.iter().partition(|run| is_of_preset(run));
     let executions: u64 = of_presets.iter().map(|run| run.executions).sum();
@@ -248,31 +248,32 @@ const INTRODUCTION: &str = "\
 # Orderings
 
 Made by `cargo xtask orderings`; not to be edited by hand. `cargo test -p nearlock-model` makes the same evidence with
-the models' own bounds, and fails when this page was made from other sources than those that are here.
+the models' own bounds. It fails if this page was made from other sources than the present ones.
 
-Each Acquire and each Release in the sources of `nearlock-core` and `nearlock-collection`, each half of an AcqRel, what SeqCst has beyond
-AcqRel, and each asymmetric fence is dropped in turn, one at a time. The models that exercise the place are run, those that exercise the fewest first, until
-one fails: *fails* names it, and *how* says with what. They are run for 100 executions at most, then for 1,000, 10,000
-and 100,000: a half that no model needs in so many, where one has more, is an error, and no survivor. The models
-themselves, with nothing dropped, hold.
+Each Acquire and each Release in the sources of `nearlock-core` and `nearlock-collection` is dropped, one at a time. So
+is each half of an AcqRel, the part of SeqCst beyond AcqRel, and each asymmetric fence. The models that exercise the
+place are run until one fails, those that exercise the fewest places first: *fails* names the model, and *how* says in
+which way it fails. They are run for 100 executions at most, then for 1,000, 10,000 and 100,000. If no model has failed
+by then, and some model has more executions, that is an error: the half does not count as a survivor. With nothing
+dropped, all models hold.
 
-- *two sections that nothing orders*: they overlap, or the one may not see what the other has written.
-- *an execution without end*: somebody waits for ever.
-- *a word used before it is known to be made*: a node that its owner has just made ready.
-- *two stores to one word that nothing orders*: either could be the last. The models ask for that because in them a plain
-  store is a swap, and shows one order only. It is more than the memory model asks; so it counts only where no model
-  of a size that is named below fails by a consequence.
+- *two sections that nothing orders*: they overlap, or one of them may not see what the other has written.
+- *an execution without end*: a thread waits for ever.
+- *a word used before it is known to be made*: a word of a node that its owner has just initialised.
+- *two stores to one word that nothing orders*: either could be the last. The models require an order because in them a
+  plain store is a swap, and shows one order only. This is more than the memory model requires. So it counts only where
+  no model of a size that is named below fails by a consequence.
 - *an access through a null pointer*, or an assertion of the model: as it says.
 
-Locks that share their source are proven together: an ordering is needed if one of them needs it. Not looked at are the
-words of the machine (`native.rs`), which do with an ordering what they are told (`cargo xtask asm` and `cargo xtask
-mutants` look at them), and the locks that are broken on purpose (`controls.rs`).
+Locks that share their source are proven together: an ordering is needed if one of them needs it. The evidence does not
+cover the words of the machine (`native.rs`), which pass on the ordering that they are given (`cargo xtask asm` and
+`cargo xtask mutants` check them). Nor does it cover the locks that are broken on purpose (`controls.rs`).
 
-What that does not show. loom tries all interleavings up to a number of preemptions, with up to five threads, and the
-values that loads may return under the C11 memory model without load buffering; SeqCst operations count as AcqRel there,
-SeqCst fences as what they are. In the models a plain store is a swap, and a narrow store a read-modify-write of the
-whole word. The rest is in `crates/model/src/lib.rs`. Shuttle, the other engine of that crate, is sequentially
-consistent and says nothing about orderings.
+What this does not show: loom tries all interleavings up to a number of preemptions, with up to five threads. It tries
+the values that loads may return under the C11 memory model without load buffering. SeqCst operations count as AcqRel
+there, and SeqCst fences as what they are. In the models a plain store is a swap, and a narrow store is a
+read-modify-write of the whole word. The rest is in `crates/model/src/lib.rs`. Shuttle, the other engine of that crate,
+is sequentially consistent and says nothing about orderings.
 ";
 
 #[cfg(test)]
@@ -305,7 +306,7 @@ mod tests {
         assert_eq!(found(caught.clone(), &[]), 0);
         assert_eq!(found(caught, &listed("f")), 1, "it does not survive any more");
         let unsettled = Fate::Unsettled { model: "a model".to_owned() };
-        assert_eq!(found(unsettled.clone(), &[]), 1, "nobody knows");
+        assert_eq!(found(unsettled.clone(), &[]), 1, "its fate is not known");
         assert_eq!(found(unsettled, &listed("f")), 2, "a reason does not settle it");
     }
 }

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | [`mod@loom`] | the platform of the model checker loom |
 //! | [`mod@shuttle`] | the platform of Shuttle, what its models are, and how they are run |
-//! | [`engine`], [`instance`] | what models need from the platform that runs them, and the state that each of these platforms keeps |
+//! | [`engine`] | what models need from the platform that runs them |
+//! | [`instance`] | the state that each of these platforms keeps |
 //! | [`model`] | a program to be checked, and the bounds of its search |
 //! | [`exclusion`] | models that every lock can have |
 //! | [`readers`] | models that every lock with readers can have |
@@ -16,7 +17,8 @@
 //! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
 //! | [`mutate`], [`evidence`] | is every ordering needed? |
 //! | `processes`, `stacks` | several processes that share the work; stacks that are used again |
-//! | [`source`], [`hash`], [`document`] | the orderings in the sources, and `docs/internals/orderings.md` |
+//! | [`source`] | the orderings in the sources |
+//! | [`hash`], [`document`] | the page of the orderings, `docs/internals/orderings.md` |
 //!
 //! # What is shown
 //!
@@ -43,13 +45,16 @@
 //!
 //! # Within which bounds
 //!
+//! Q is qspinlock and CNA. P is a lock with the switches for preempted waiters. R is a lock with
+//! readers or limits, T one with limits, and TR one with limits for readers.
+//!
 //! | models | threads | preemptions |
 //! |---|---|---|
-//! | one section each | 2 | any number; locks with readers or limits 2 |
-//! | `lock` against `try_lock` | 2 | any number; 3 with the switches for preempted waiters; locks with readers or limits 1 |
-//! | two sections each | 2 | 3; with these switches 2; locks with readers or limits 1 |
-//! | one section each | 3 | 2; qspinlock and CNA 3, with these switches 1; locks with readers or limits 1 |
-//! | two locks one after the other, with one node | 2 | 3; qspinlock and CNA 2, with these switches 1; locks with readers or limits 1 |
+//! | one section each | 2 | any number; R 2 |
+//! | `lock` against `try_lock` | 2 | any number; P 3; R 1 |
+//! | two sections each | 2 | 3; P 2; R 1 |
+//! | one section each | 3 | 2; Q 3, with P 1; R 1 |
+//! | two locks one after the other, with one node | 2 | 3; Q 2, with P 1; R 1 |
 //! | one section each, passing within a NUMA node or never (hmcs, cohort) | 2 | 3 |
 //! | the same | 3 | 2 |
 //! | held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
@@ -57,19 +62,19 @@
 //! | the same, held by another thread than the head: waiters (CNA) | 4 | 2 |
 //! | newcomers, or a secondary queue, with it (CNA) | 4 or 5 | 1 |
 //! | three newcomers behind a head (CNA's version 13) | 4 | 1 |
-//! | a newcomer that comes twice, the second time from another NUMA node: held by another thread than the head (CNA) | 4 | 1 |
+//! | a newcomer that returns from another NUMA node; the head is not the holder (CNA) | 4 | 1 |
 //! | the same, held by the head (CNA's version 13) | 3 | 2 |
-//! | held at first by a thread that may cancel; a waiter that may give up, and one that stays (locks with limits) | 2; 3 | 2 or 3; 1 |
+//! | held by a thread that may cancel; one waiter gives up, one stays (T) | 2; 3 | 2 or 3; 1 |
 //! | a reader and a writer, once each, or trying; twice each (locks with readers) | 2 | 2 or 3; 1 |
 //! | a thread that downgrades, a reader and a writer (the same) | 3 | 1 |
 //! | written or read at first; two threads that come (the same) | 3 | 2; a reader's writers 1 |
-//! | written at first; a reader that may give up, and a writer (locks with limits for readers) | 2; 3 | 2 or 3; 1 |
-//! | held at first; waiters that sleep, or that spin before (counter mutex) | 2; 3 | 4; 2 without spinning, 1 with it |
+//! | written at first; a reader that may give up, and a writer (TR) | 2; 3 | 2 or 3; 1 |
+//! | held at first; waiters sleep, or spin before (counter mutex) | 2; 3 | 4; 2, or 1 with spinning |
 //! | the same (owner mutex) | 2; 3 | 3, or 2 without spinning (3 with a waiter that gives up); 1 |
 //! | the parking token; waiters; strong fences | 2; 2 or 3; 2 | any number; 4 or 2; 3 |
 //! | the optimistic spin queue: each comes once; twice | 2 or 3; 2 | any number or 2; 3 |
-//! | the same, staged: some leave, and others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |
-//! | the condition variable: tokens that are waited for, with a limit or without, and given to one waiter or to all | 2; 3 | 2 or 3; 1 |
+//! | the same, staged: some leave; others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |
+//! | the condition variable: tokens, limits or none, notify one or all | 2; 3 | 2 or 3; 1 |
 //!
 //! A preemption takes the processor from a thread that could continue. A thread that waits gives
 //! the processor up itself, which does not count. `cargo xtask orderings` allows one more
@@ -87,9 +92,14 @@
 //! gives presets a quarter of the schedules, except in crowds of readers and writers that do not
 //! give up; `.ci/deep` gives them all.
 //!
+//! The threads of a [`crowd`](shuttle::crowd) call `lock` and `try_lock`, urgently or not. They run
+//! on three NUMA nodes, or move between them. They have queue nodes, or none. While they wait, they
+//! are interrupted up to three levels deep. The [`crowd`](readers::crowd) of locks with readers
+//! consists of readers and writers, urgent or not, that downgrade and try.
+//!
 //! | models | threads | sections each | schedules, twice |
 //! |---|---|---|---|
-//! | [`crowd`](shuttle::crowd): lock and `try_lock`, urgent or not, on three NUMA nodes or moving between them, with queue nodes or none, interrupted up to three levels deep while they wait | 4 | 5 | 1,200 |
+//! | [`crowd`](shuttle::crowd), as above | 4 | 5 | 1,200 |
 //! | the same | 8 | 4 | 400 |
 //! | the same | 16 | 3 | 120 |
 //! | held at first (qspinlock, CNA) | 4, 8 | 1 | 300 |
@@ -97,17 +107,17 @@
 //! | newcomers behind a head (the same) | 6 or 7 | 1 or 2 | 300 |
 //! | staged queues (CNA) | 6 to 8 | 1 or 2 | 300 |
 //! | the parking token; waiters | 2 or 3 | | 500 |
-//! | [`crowd`](readers::crowd) of readers and writers, urgent or not, that downgrade and try (locks with readers) | 3 | 5 | 300 |
+//! | [`crowd`](readers::crowd) of readers and writers, as above | 3 | 5 | 300 |
 //! | the same | 6 | 5 | 150 |
 //! | the same | 12 | 3 | 40 |
-//! | [`crowd`](timed::crowd) of threads that give up, and cancel each other (locks with limits) | 4 | 6 | 400 |
+//! | [`crowd`](timed::crowd) of threads that give up, and cancel each other (T) | 4 | 6 | 400 |
 //! | the same | 8 | 4 | 100 |
-//! | the same of [readers and writers](readers::impatient_crowd) (locks with limits for readers) | 4 | 6 | 400 |
+//! | the same of [readers and writers](readers::impatient_crowd) (TR) | 4 | 6 | 400 |
 //! | the same | 8 | 4 | 100 |
 //! | the optimistic spin queue, left at random | 4 or 8 | | 500 |
 //! | the condition variable: tokens, as above | 4 or 8 | 3 or 2 | 400 or 100 |
-//! | a waiter against whom the scheduler works (locks that are first come, first served) | 4 | 60 | 10, at random only |
-//! | the same, and four times as long (owner mutexes that are handed over) | 4 | 60, 240 | 10, at random only |
+//! | a waiter against which the scheduler works (FIFO locks) | 4 | 60 | 10, at random only |
+//! | the same, and four times as long (hand-over mutexes) | 4 | 60, 240 | 10, at random only |
 //!
 //! No execution lets two sections overlap, leaves a sleeper asleep, or does not end. The schedules
 //! of a lock have reached its rare states (`must_reach` in `tests/shuttle.rs`): queue nodes of all

@@ -95,7 +95,7 @@ impl Deed {
                 done(Operation::Shared);
                 let count = shared.count.look();
                 let upgraded = does(Operation::TryUpgrade, &options);
-                assert_eq!(shared.count.look(), count, "somebody has written in between");
+                assert_eq!(shared.count.look(), count, "another thread has written in between");
                 if upgraded.is_ok() { wrote() } else { read() }
             }
             Self::WriteTwice => {
@@ -239,7 +239,7 @@ fn of_deeds<E: Engine, T: Tuning>(
 
 fn finish<E: Engine, T: Tuning>(shared: &LockMgrState<E, T>, written: u32) {
     assert_eq!(shared.count.get(), written);
-    assert!(!shared.lock.has_waiters(), "nobody waits at last");
+    assert!(!shared.lock.has_waiters(), "no thread waits at last");
     assert!(shared.try_section(), "the lock is free at last");
 }
 

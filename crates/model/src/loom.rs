@@ -304,7 +304,7 @@ unsafe impl AsymFence for Loom {
         if !keeps("light fence", Location::caller()) {
             return;
         }
-        let slot = Self::thread().slot.expect("whoever calls fences has a slot") as usize;
+        let slot = Self::thread().slot.expect("a thread that calls fences has a slot") as usize;
         fence_on(&fences()[slot]);
     }
     #[track_caller]

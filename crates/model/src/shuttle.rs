@@ -9,9 +9,9 @@
 //! |---|---|
 //! | a weak compare-exchange | now and then fails for no reason |
 //! | a wait | looks, and lets the others run between looks |
-//! | a bounded wait | gives up after a random number of looks, three at most; never, if the bound is the greatest number |
+//! | a bounded wait | gives up after a random 0 to 3 looks; never, if its bound is the maximum |
 //! | sleep | blocks; now and then returns for no reason instead |
-//! | clock | moves at random: mostly by less than 1 us between two questions, sometimes by up to 20 ms |
+//! | clock | moves at random: mostly less than 1 us between two questions, at times up to 20 ms |
 //! | NUMA node | one of [`NUMA_NODES`]; a thread that migrates is on another at every question |
 //! | random bits | drawn by the engine, so that a replay draws them again |
 //! | queue nodes | [`NodeId::NESTING`] per slot, as everywhere |
@@ -323,21 +323,21 @@ impl Park for Shuttle {
             return;
         }
         let bell = bell_at(word);
-        while_asleep::<Self>(|| bell.acquire_blocking(1).expect("nobody closes it"));
+        while_asleep::<Self>(|| bell.acquire_blocking(1).expect("it is never closed"));
     }
 
     fn unpark(word: *const ShuttleU32, n: u32) {
         point();
         for _ in 0..n {
-            let theirs = |(address, _): &(usize, _)| *address == word.addr();
-            let count = BESIDES.with(|b| b.sleepers.borrow().iter().filter(|s| theirs(s)).count());
+            let is_here = |(address, _): &(usize, _)| *address == word.addr();
+            let count = BESIDES.with(|b| b.sleepers.borrow().iter().filter(|s| is_here(s)).count());
             if count == 0 {
                 return;
             }
             let chosen = Self::below(count as u32) as usize;
             let (_, bell) = BESIDES.with(|b| {
                 let mut sleepers = b.sleepers.borrow_mut();
-                let mut candidates = sleepers.iter().enumerate().filter(|(_, s)| theirs(s));
+                let mut candidates = sleepers.iter().enumerate().filter(|(_, s)| is_here(s));
                 let (index, _) = candidates.nth(chosen).expect("one of those just counted");
                 sleepers.remove(index)
             });

@@ -43,7 +43,7 @@ pub(crate) const LOCKS: [&str; 2] = ["crates/collection/src", "crates/core/src"]
 /// Files and folders of these whose orderings models do not exercise, by their paths within the
 /// folder.
 const OTHER: &[(&str, &str)] = &[
-    ("native", "the words of the machine: they do with an ordering what they are told; assembly"),
+    ("native", "the words of the machine, which pass on the ordering that they are given; assembly"),
     ("controls", "locks that are broken on purpose"),
 ];
 

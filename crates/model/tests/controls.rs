@@ -29,7 +29,7 @@ fn failure<L: RawLock>(name: &str) -> String {
 }
 
 #[test]
-fn a_lock_that_excludes_nobody_is_caught() {
+fn a_lock_that_excludes_no_thread_is_caught() {
     assert!(failure::<Busted<Loom>>("lock-busted").contains("that nothing orders"));
     assert_eq!(failure::<Nothing>("nothing"), "two sections that nothing orders");
 }

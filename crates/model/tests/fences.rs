@@ -66,7 +66,7 @@ fn loses_a_wake_up_without_either_side(lock: &str) {
     for side in ["light fence", "heavy fence"] {
         let is_that = |site: &&Site| site.half == Half::Whole && site.operation == side;
         let reach_it = recorded.iter().any(|(_, sites)| sites.iter().any(|site| is_that(&site)));
-        assert!(reach_it, "{lock}: no model comes to a {side}");
+        assert!(reach_it, "{lock}: no model reaches a {side}");
         let without = |executions_max| {
             recorded.iter().find_map(|(model, sites)| {
                 let site = sites.iter().find(is_that)?;

@@ -212,7 +212,7 @@ fn most_overtaken(subject: &Subject, contest: Contest) -> u32 {
 }
 
 #[test]
-fn a_fair_lock_lets_nobody_starve() {
+fn a_fair_lock_lets_no_waiter_starve() {
     for subject in Subject::working().filter(|subject| subject.fairness() == Fairness::Fifo) {
         let most = most_overtaken(subject, CONTEST);
         eprintln!("{}: overtaken {most} times", subject.name);
@@ -223,7 +223,7 @@ fn a_fair_lock_lets_nobody_starve() {
 /// The waiter takes its steps while others hold the mutex: it sleeps, is woken up without getting
 /// the mutex, and then gets it by a hand-over.
 #[test]
-fn a_mutex_that_is_handed_over_lets_nobody_starve() {
+fn a_mutex_that_is_handed_over_lets_no_waiter_starve() {
     let longer = Contest { rounds: 4 * CONTEST.rounds, ..CONTEST };
     // In one series of schedules a waiter may be unlucky early. So the sums of several series are
     // compared.
@@ -243,9 +243,9 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
     let near = most("near-mutex");
     assert!(near.as_flattened().iter().all(|most| *most < 60 + looks), "near-mutex starves");
     let [short, long] = near.map(|most| most.iter().sum::<u32>());
-    assert!(long < short + short / 4, "near-mutex is overtaken for longer by those who go on for longer");
+    assert!(long < short + short / 4, "near-mutex is overtaken for longer by threads that go on for longer");
     let unfair = most("linux-mutex-no-handoff")[1];
-    assert!(unfair.iter().any(|most| *most > 40), "without hand-over nobody is overtaken for longer");
+    assert!(unfair.iter().any(|most| *most > 40), "without hand-over no waiter is overtaken for longer");
 }
 
 #[test]

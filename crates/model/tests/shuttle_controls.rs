@@ -44,7 +44,7 @@ fn found_out<L: RawLock>(threads: u32, rounds: u32) -> String {
 }
 
 #[test]
-fn a_lock_that_excludes_nobody_is_caught() {
+fn a_lock_that_excludes_no_thread_is_caught() {
     assert_eq!(found_out::<Busted<Shuttle>>(3, 3), "two sections at the same time");
 }
 
@@ -111,15 +111,15 @@ struct Sound;
 impl Blunder for Sound {}
 
 /// A waiter sleeps without comparing with the value that its decision was based on.
-struct LooksAnew;
-impl Blunder for LooksAnew {
+struct LooksAgain;
+impl Blunder for LooksAgain {
     fn expected<P: Park>(word: &P::U32) -> u32 {
         word.load(Relaxed)
     }
 }
 
-struct WakesNobody;
-impl Blunder for WakesNobody {
+struct WakesNoThread;
+impl Blunder for WakesNoThread {
     const WAKES: bool = false;
 }
 
@@ -162,14 +162,14 @@ fn a_lock_that_wakes_its_sleepers_holds() {
 }
 
 #[test]
-fn a_sleeper_whom_nobody_wakes_is_a_deadlock() {
-    let how = found_out::<Sleepers<Shuttle, WakesNobody>>(3, 3);
+fn a_sleeper_that_no_thread_wakes_is_a_deadlock() {
+    let how = found_out::<Sleepers<Shuttle, WakesNoThread>>(3, 3);
     assert!(how.contains("deadlock!"), "{how}");
 }
 
 #[test]
 fn a_sleeper_that_misses_the_release_is_a_deadlock() {
-    let how = found_out::<Sleepers<Shuttle, LooksAnew>>(3, 3);
+    let how = found_out::<Sleepers<Shuttle, LooksAgain>>(3, 3);
     assert!(how.contains("deadlock!"), "{how}");
 }
 
@@ -180,13 +180,13 @@ fn a_lock_that_takes_any_wake_for_a_release_is_caught() {
 }
 
 #[test]
-fn loom_sees_sleepers_that_nobody_wakes_too() {
+fn loom_sees_sleepers_that_no_thread_wakes_too() {
     fn how<B: Blunder>() -> Option<String> {
         failure_of(&counting::<Loom, Sleepers<Loom, B>>("sleepers", 2, 1, None), None)
     }
     assert_eq!(how::<Sound>(), None);
-    assert_eq!(how::<WakesNobody>().as_deref(), Some("an execution without end"));
-    assert_eq!(how::<LooksAnew>().as_deref(), Some("an execution without end"));
+    assert_eq!(how::<WakesNoThread>().as_deref(), Some("an execution without end"));
+    assert_eq!(how::<LooksAgain>().as_deref(), Some("an execution without end"));
 }
 
 /// Whether another thread may run between a note and the end of this step of a thread.

@@ -39,7 +39,7 @@ fn told<E: Engine>() -> Model<E> {
 }
 
 #[test]
-fn loom_tells_what_the_model_says() {
+fn loom_reports_what_the_model_has_set() {
     told::<Loom>().check();
     Model::<Loom>::new("clock and random bits", 1, None, || {
         assert_eq!((Loom::now_ns(), Loom::random_u32()), (0, 0));
@@ -51,7 +51,7 @@ fn loom_tells_what_the_model_says() {
 }
 
 #[test]
-fn shuttle_tells_what_the_model_says() {
+fn shuttle_reports_what_the_model_has_set() {
     let random = || RandomScheduler::new_from_seed(1, 20);
     told::<Shuttle>().check_with(random());
     Model::<Shuttle>::new("clock and random bits", 1, None, || {

@@ -190,7 +190,7 @@ mod pinned {
         if best < GATE {
             return ExitCode::SUCCESS;
         }
-        println!("the best of nearlock::Mutex is {best:?}, and is to be below {GATE:?}");
+        println!("the best of nearlock::Mutex is {best:?}, and must be below {GATE:?}");
         ExitCode::FAILURE
     }
 }
@@ -203,10 +203,7 @@ fn main() -> std::process::ExitCode {
     return pinned::compare();
     #[cfg(not(target_os = "linux"))]
     {
-        println!(
-            "nothing is measured: real-time threads are those of Linux here, as on {}",
-            support::processor()
-        );
+        println!("nothing is measured: it needs the real-time threads of Linux ({})", support::processor());
         std::process::ExitCode::SUCCESS
     }
 }

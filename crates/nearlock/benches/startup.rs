@@ -104,7 +104,7 @@ fn main() -> ExitCode {
     if median < GATE_NS {
         return ExitCode::SUCCESS;
     }
-    println!("the median of nearlock::Mutex is {median} ns, and is to be below {GATE_NS} ns");
+    println!("the median of nearlock::Mutex is {median} ns, and must be below {GATE_NS} ns");
     ExitCode::FAILURE
 }
 

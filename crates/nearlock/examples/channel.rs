@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p nearlock --example channel
-//! cargo run --release -p nearlock --example channel_parking_lot    (the same source over parking_lot itself)
+//! cargo run --release -p nearlock --example channel_parking_lot    (over parking_lot itself)
 //! ```
 
 use nearlock as parking_lot;

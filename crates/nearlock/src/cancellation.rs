@@ -31,7 +31,7 @@ use crate::raw::{Nodeless, Unlocked};
 ///     assert_eq!(waiter.join().unwrap(), Err(Cancelled));
 /// });
 /// drop(paper);
-/// // What is free is had, cancelled or not.
+/// // A free lock is locked, cancelled or not.
 /// assert_eq!(*printer.lock_cancellable(&shutdown).unwrap(), "paper");
 /// ```
 #[derive(Default)]

@@ -165,7 +165,7 @@ guarded! {
     ///
     /// let mut hits = TtasLock::new(0_u64);
     /// *hits.lock() += 1;
-    /// *hits.get_mut() += 1; // nobody else can have it: no locking
+    /// *hits.get_mut() += 1; // no other thread can have it: no locking
     /// assert_eq!(hits.into_inner(), 2);
     /// ```
     TtasLock, TtasLockGuard, MappedTtasLockGuard = Nodeless<RawTtasLock>;

@@ -1,41 +1,41 @@
 //! The locks of the FreeBSD kernel.
 //!
-//! | lock | bytes | in the kernel | a waiter | fairness |
-//! |---|---|---|---|---|
-//! | [`Mtx`] | 8 | `mtx`, type `MTX_DEF` | spins while the owner runs, or sleeps | none: an unlock wakes all waiters, and they compete |
-//! | [`SpinMtx`] | 8 | `mtx`, type `MTX_SPIN` | spins, with growing delays | none |
-//! | [`Rw`] | 16 | `rw` | spins while the holder runs, or sleeps | writers go before readers |
-//! | [`Sx`] | 16 | `sx` | the same, and may give up | the same |
-//! | [`LockMgr`] | 32 | `lockmgr` | spins while an exclusive holder runs and no thread waits, or sleeps; may give up | exclusive waiters go before sharers |
+//! - [`Mtx`], 8 bytes: `mtx` of type `MTX_DEF`. A waiter spins while the owner runs, or sleeps. Not
+//!   fair: an unlock wakes all waiters, and they compete.
+//! - [`SpinMtx`], 8 bytes: `mtx` of type `MTX_SPIN`. A waiter spins, with growing delays. Not fair.
+//! - [`Rw`], 16 bytes: `rw`. A waiter spins while the holder runs, or sleeps. Writers go before
+//!   readers.
+//! - [`Sx`], 16 bytes: `sx`. As `Rw`, but a waiter may give up.
+//! - [`LockMgr`], 32 bytes: `lockmgr`. A waiter spins while an exclusive holder runs and no thread
+//!   waits, or sleeps. It may give up. Exclusive waiters go before sharers.
 //!
 //! These locks know their holders. So a program can ask for the holder ([`Ownership`]), locking can
 //! detect mistakes ([`Checked`], [`RwChecked`]), and there are recursive forms ([`RecursiveMtx`],
 //! [`RecursiveRw`] and others). Sleeping waiters are in a table of the process and not in the lock.
 //! A lock is not accessed any more once it is free.
 //!
-//! | in the kernel | here |
-//! |---|---|
-//! | `mtx_trylock`, `rw_try_rlock`, `sx_try_xlock` ... | `try_lock`, `try_read`, `try_write`; with the reason: [`Checked`], [`RwChecked`] |
-//! | `mtx_owned`, `rw_wowned`, `sx_xlocked`, `sx_xholder` | [`Ownership`] |
-//! | `mtx_recursed` | [`RecursiveGuard::is_recursed`], [`RecursiveWriteGuard::is_recursed`] |
-//! | `mtx_assert`, `rw_assert`, `sx_assert`, `lockmgr_assert` | a guard as an argument, which shows that the lock is held; or `assert!` of [`Ownership::is_owned`], [`LockMgr::status`] |
-//! | `mtx_wait_unlocked`, `mtx_spin_wait_unlocked` | [`WaitUnlocked`] |
-//! | `rw_try_upgrade`, `sx_try_upgrade` | [`TryUpgrade::try_upgrade`] |
-//! | `rw_downgrade`, `sx_downgrade` | [`RwWriteGuard::downgrade`](crate::lock_api::RwLockWriteGuard::downgrade) |
-//! | `sx_slock_sig`, `sx_xlock_sig` | [`Interruptible`] |
-//! | `MTX_RECURSE`, `RW_RECURSE`, `SX_RECURSE` | separate types: [`RecursiveMtx`], [`RecursiveRw`] ... |
-//! | `lockmgr` and its flags | [`LockMgr`], [`LockMgrOptions`] |
-//! | `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy` | [`Destroy::destroy`], or just a drop |
+//! The functions and flags of the kernel, and their counterparts here:
+//!
+//! - `mtx_trylock`, `rw_try_rlock`, `sx_try_xlock` and others: `try_lock`, `try_read`, `try_write`.
+//!   With the reason of a failure: [`Checked`], [`RwChecked`]
+//! - `mtx_owned`, `rw_wowned`, `sx_xlocked`, `sx_xholder`: [`Ownership`]
+//! - `mtx_recursed`: [`RecursiveGuard::is_recursed`], [`RecursiveWriteGuard::is_recursed`]
+//! - `mtx_assert`, `rw_assert`, `sx_assert`, `lockmgr_assert`: a guard as an argument, which shows
+//!   that the lock is held; or `assert!` of [`Ownership::is_owned`], [`LockMgr::status`]
+//! - `mtx_wait_unlocked`, `mtx_spin_wait_unlocked`: [`WaitUnlocked`]
+//! - `rw_try_upgrade`, `sx_try_upgrade`: [`TryUpgrade::try_upgrade`]
+//! - `rw_downgrade`, `sx_downgrade`:
+//!   [`RwWriteGuard::downgrade`](crate::lock_api::RwLockWriteGuard::downgrade)
+//! - `sx_slock_sig`, `sx_xlock_sig`: [`Interruptible`]
+//! - `MTX_RECURSE`, `RW_RECURSE`, `SX_RECURSE`: separate types, [`RecursiveMtx`], [`RecursiveRw`]
+//!   and others
+//! - `lockmgr` and its flags: [`LockMgr`], [`LockMgrOptions`]
+//! - `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy`: [`Destroy::destroy`], or just a drop
 //!
 //! # Earlier versions of the kernel
 //!
 //! The types above are those of the current kernel. Earlier forms, and in particular the pre-reads
-//! of 2015, are presets of [`tuning`]. These are parameters of the raw locks.
-//!
-//! # Other times of the kernel
-//!
-//! The types above are the present kernel's. How it was before, and the pre-reads of 2015 above
-//! all, are the presets of [`tuning`]: parameters of the raw locks.
+//! of 2015, are presets of [`tuning`]. These are parameters of the raw locks:
 //!
 //! ```
 //! use nearlock::freebsd::{RawMtx, tuning};
@@ -209,7 +209,7 @@ guarded! {
     /// use nearlock::freebsd::SpinMtx;
     ///
     /// let lock = SpinMtx::new(1);
-    /// let guard = lock.lock(); // the section is this thread's
+    /// let guard = lock.lock(); // the section belongs to this thread
     /// std::thread::scope(|scope| {
     ///     scope.spawn(move || drop(guard));
     /// });
@@ -241,8 +241,8 @@ guarded_rw! {
     /// let table = Rw::new(vec![1, 2]);
     /// let reads = table.read();
     /// assert_eq!(reads.len(), 2);
-    /// // The only reader may go on to write, with nobody in between.
-    /// let mut writes = reads.try_upgrade().expect("nobody else reads");
+    /// // The only reader may become the writer, with no other holder in between.
+    /// let mut writes = reads.try_upgrade().expect("the only reader");
     /// writes.push(3);
     /// let reads = RwWriteGuard::downgrade(writes);
     /// assert_eq!(reads.len(), 3);

@@ -25,7 +25,7 @@
 //! |---|---|---|
 //! | a few instructions to a few microseconds | any | [`linux::SpinLock`] |
 //! | the same | on several NUMA nodes | [`linux::CnaLock`] |
-//! | the same, and the order must be first come, first served | one processor each | [`linux::FifoSpinLock`] |
+//! | the same, first come, first served | one processor each | [`linux::FifoSpinLock`] |
 //! | longer, or with waits inside, or unknown | any | [`Mutex`] |
 //! | the same, and mostly reads | any | [`linux::RwSem`] |
 //!
@@ -33,24 +33,37 @@
 //! of their counterparts in `parking_lot`. A program for `parking_lot` needs one line to use them:
 //! `use nearlock as parking_lot`.
 //!
-//! The next table lists the properties of the locks. The locks that are not named above are for
-//! comparison, and for special needs:
+//! The next list has the properties of the locks: size, what a waiter does, and fairness. The locks
+//! that are not named above are for comparison, and for special needs:
 //!
-//! | lock | bytes | a waiter | fairness |
-//! |---|---|---|---|
-//! | [`Mutex`] | 4 | spins for a while as the first in the queue, or sleeps; its queue node is on its stack | newcomers overtake the queue for 20 to 32 us, or for 2 ms if the first waiter sleeps; a waiter of another NUMA node is overtaken for 1 ms, and by up to 32 waiters after that |
-//! | [`linux::SpinLock`] | 4 | spins in the queue, then sleeps; its queue node belongs to its thread | newcomers overtake the queue while the first waiter sleeps |
-//! | [`linux::FifoSpinLock`] | 4 | spins in the queue; its queue node belongs to its thread | first come, first served |
-//! | [`linux::CnaLock`] | 4 | as `SpinLock`; waiters of the holder's NUMA node go first | as `SpinLock`; waiters of other NUMA nodes are overtaken for a threshold (1 ms) at a time |
-//! | [`linux::Mutex`] | 32 | spins while the holder runs, one waiter at a time, or sleeps; its queue node is on its stack | newcomers overtake the queue until the first waiter has been woken without success |
-//! | [`linux::RwSem`] | 40 | the same; readers sleep | a waiter that is first in the queue and has waited for 4 ms is not overtaken |
-//! | [`linux::CounterMutex`] | 32 | spins with all other waiters while the holder runs, then sleeps | none: a wait has no bound |
-//! | [`freebsd::Mtx`] | 8 | spins while the holder runs, with growing delays, or sleeps | none: an unlock wakes all waiters, and they compete |
-//! | [`freebsd::Rw`], [`freebsd::Sx`] | 16 | the same | none among writers; writers go before readers |
-//! | [`freebsd::SpinMtx`] | 8 | spins on the lock's word with all other waiters, with growing delays | none |
-//! | [`classic::McsLock`] | a pointer | spins in the queue; its queue node is in a pool or on its stack | first come, first served |
-//! | [`classic::ClhLock`] | a pointer | the same | the same |
-//! | [`classic::TtasLock`] | 4 | spins on the lock's word with all other waiters | none: a wait has no bound |
+//! - [`Mutex`], 4 bytes. A waiter spins for a while as the first in the queue, or sleeps. Its queue
+//!   node is on its stack. Newcomers overtake the queue for 20 to 32 us, or for 2 ms if the first
+//!   waiter sleeps. A waiter of another NUMA node is overtaken for 1 ms, and by up to 32 waiters
+//!   after that.
+//! - [`linux::SpinLock`], 4 bytes. A waiter spins in the queue, then sleeps. Its queue node belongs
+//!   to its thread. Newcomers overtake the queue while the first waiter sleeps.
+//! - [`linux::FifoSpinLock`], 4 bytes. A waiter spins in the queue. Its queue node belongs to its
+//!   thread. First come, first served.
+//! - [`linux::CnaLock`], 4 bytes. As `SpinLock`, but waiters of the holder's NUMA node go first.
+//!   Waiters of other NUMA nodes are overtaken for a threshold (1 ms) at a time.
+//! - [`linux::Mutex`], 32 bytes. Waiters spin while the holder runs, one at a time, or sleep. The
+//!   queue node of a waiter is on its stack. Newcomers overtake the queue until the first waiter
+//!   has been woken without success.
+//! - [`linux::RwSem`], 40 bytes. As `linux::Mutex`, but readers sleep. A waiter that is first in
+//!   the queue and has waited for 4 ms is not overtaken.
+//! - [`linux::CounterMutex`], 32 bytes. A waiter spins with all other waiters while the holder
+//!   runs, then sleeps. Not fair: a wait has no bound.
+//! - [`freebsd::Mtx`], 8 bytes. A waiter spins while the holder runs, with growing delays, or
+//!   sleeps. Not fair: an unlock wakes all waiters, and they compete.
+//! - [`freebsd::Rw`], [`freebsd::Sx`], 16 bytes. A waiter spins or sleeps as with `freebsd::Mtx`.
+//!   Writers go before readers. Not fair among writers.
+//! - [`freebsd::SpinMtx`], 8 bytes. A waiter spins on the lock's word with all other waiters, with
+//!   growing delays. Not fair.
+//! - [`classic::McsLock`], a pointer. A waiter spins in the queue. Its queue node is in a pool or
+//!   on its stack. First come, first served.
+//! - [`classic::ClhLock`], a pointer. As `McsLock`.
+//! - [`classic::TtasLock`], 4 bytes. A waiter spins on the lock's word with all other waiters. Not
+//!   fair: a wait has no bound.
 //!
 //! Two effects ruin the throughput of a contended lock on a big machine. The first is that waiters
 //! write to the lock's word although these writes cannot succeed. So the locks of this crate read
@@ -120,12 +133,13 @@
 //! ([`Cancellation`]). [`freebsd::LockMgr`] has options for both. Other waits end only with the
 //! lock.
 //!
-//! | feature | what it adds |
-//! |---|---|
-//! | `collection` | the modules `classic`, `linux` and `freebsd` |
-//! | `lock_api_04` | [`raw::Nodeless`] implements `RawMutex`, `RawRwLock` and their timed forms of `lock_api` 0.4 |
-//! | `arc_lock` | `lock_arc`, and guards that keep the lock alive |
-//! | `serde` | locks are serialized as the data that they protect |
+//! The features:
+//!
+//! - `collection` adds the modules `classic`, `linux` and `freebsd`.
+//! - `lock_api_04`: [`raw::Nodeless`] implements `RawMutex`, `RawRwLock` and their timed forms of
+//!   `lock_api` 0.4.
+//! - `arc_lock` adds `lock_arc`, and guards that keep the lock alive.
+//! - `serde`: locks are serialized as the data that they protect.
 //!
 //! No feature is on by default, and none changes a lock. The module [`process`] has the state of
 //! the process and its threads: settings, counters, and the NUMA node that a thread claims.

@@ -243,7 +243,7 @@ guarded! {
     /// LOG.lock().push("begun".to_owned());
     /// match LOG.try_lock_for(Duration::from_millis(10)) {
     ///     Some(mut log) => log.push("ended".to_owned()),
-    ///     None => eprintln!("somebody writes the log for long"),
+    ///     None => eprintln!("another thread writes the log for long"),
     /// }
     /// assert_eq!(LOG.lock().len(), 2);
     /// ```

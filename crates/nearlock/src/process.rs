@@ -4,8 +4,8 @@
 //! use nearlock::linux::CnaLock;
 //! use nearlock::process::{LockEvent, Setting, events, set_numa_node, set_setting};
 //!
-//! // All CNA locks: let the waiters of other NUMA nodes wait for at most a tenth of a millisecond at a time.
-//! set_setting(Setting::CnaThresholdNs, 100_000).expect("lies within its limits");
+//! // For all CNA locks: waiters of other NUMA nodes wait for at most 0.1 ms at a time.
+//! set_setting(Setting::CnaThresholdNs, 100_000).expect("within its limits");
 //!
 //! let lock = CnaLock::new(0);
 //! std::thread::scope(|scope| {

@@ -1,9 +1,10 @@
 //! The locks without data, and the adapters that make them mutexes of [`lock_api`].
 //!
-//! | acquisitions of the lock | adapter | contents of its guards |
-//! |---|---|---|
-//! | need nothing from the caller | [`Nodeless`] | nothing; it implements `lock_api` 0.4 too (feature `lock_api_04`), and is a timed lock or a reader-writer lock if the lock is one |
-//! | need a queue node from the caller | `Pooled` (feature `collection`) | a node from the thread's pool |
+//! - [`Nodeless`] is the adapter of locks whose acquisitions need nothing from the caller. Its
+//!   guards contain nothing. It implements `lock_api` 0.4 too (feature `lock_api_04`). It is a
+//!   timed lock or a reader-writer lock if the lock is one.
+//! - `Pooled` (feature `collection`) is the adapter of locks whose acquisitions need a queue node
+//!   from the caller. Its guards contain a node from the thread's pool.
 //!
 //! [`Unpreempted`] wraps the result of either, and makes a mutex whose holder asks for a longer
 //! time slice.

@@ -28,7 +28,7 @@ fn await_waiters(gate: &Mutex<Gate>, waiters: usize) {
 }
 
 #[test]
-fn notifications_say_whom_they_have_notified() {
+fn notifications_return_how_many_they_have_notified() {
     const WAITERS: usize = 5;
     let (gate, opened) = (Mutex::new(Gate::default()), Condvar::new());
     assert!(!opened.notify_one());
@@ -123,7 +123,7 @@ fn waiting_with_two_mutexes_panics_and_keeps_the_mutex() {
         gate.lock().is_open = true;
         assert_eq!(opened.notify_all(), 1);
     });
-    assert!(opened.wait_for(&mut other.lock(), SHORT).timed_out(), "nobody else waits now");
+    assert!(opened.wait_for(&mut other.lock(), SHORT).timed_out(), "no other thread waits now");
 }
 
 /// Threads pass a token round, each to the next. If one notification is lost, all of them wait for

@@ -114,7 +114,7 @@ fn a_guard_may_keep_its_lock_alive() {
 }
 
 #[test]
-fn a_lock_is_serialized_as_what_it_protects() {
+fn a_lock_is_serialized_as_its_data() {
     let lock = SpinLock::new(vec![1, 2]);
     let text = serde_json::to_string(&lock).unwrap();
     assert_eq!(text, "[1,2]");

@@ -77,7 +77,7 @@ fn swapped<R: RawMutex>() -> [Mutex<R, &'static str>; 2] {
     locks
 }
 
-fn holds_no_lock_that_comes_to_its_place<R: RawMutex + Send + Sync>() {
+fn holds_no_lock_that_is_moved_to_its_place<R: RawMutex + Send + Sync>() {
     let locks = swapped::<R>();
     let [free, held] = &locks;
     assert!(!free.is_locked() && held.is_locked());
@@ -88,7 +88,7 @@ fn holds_no_lock_that_comes_to_its_place<R: RawMutex + Send + Sync>() {
     mem::forget(locks);
 }
 
-fn keeps_nobody_waiting_for_a_lock_that_comes_to_its_place<R>()
+fn keeps_no_thread_waiting_for_a_lock_that_is_moved_to_its_place<R>()
 where
     R: RawMutexTimed<Duration = Duration> + Send + Sync,
 {
@@ -115,7 +115,7 @@ macro_rules! tests {
 
 macro_rules! locks {
     ($($name:ident: $raw:ty,)*) => {
-        $(tests! { $name: $raw; is_held_where_it_is_moved_to holds_no_lock_that_comes_to_its_place })*
+        $(tests! { $name: $raw; is_held_where_it_is_moved_to holds_no_lock_that_is_moved_to_its_place })*
     };
 }
 
@@ -124,7 +124,7 @@ macro_rules! timed_locks {
         $(tests! {
             $name: $raw;
             is_held_where_it_is_moved_to is_waited_for_where_it_is_moved_to
-            holds_no_lock_that_comes_to_its_place keeps_nobody_waiting_for_a_lock_that_comes_to_its_place
+            holds_no_lock_that_is_moved_to_its_place keeps_no_thread_waiting_for_a_lock_that_is_moved_to_its_place
         })*
     };
 }

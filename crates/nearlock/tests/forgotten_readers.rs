@@ -38,7 +38,7 @@ fn is_shared_where_it_is_moved_to<R: RawRwLock + Send + Sync>() {
     mem::forget(*lock);
 }
 
-fn shares_no_lock_that_comes_to_its_place<R: RawRwLock + Send + Sync>() {
+fn shares_no_lock_that_is_moved_to_its_place<R: RawRwLock + Send + Sync>() {
     let mut locks = swapped::<R>();
     let [free, read] = &mut locks;
     assert!(!free.is_locked() && read.is_locked());
@@ -59,8 +59,8 @@ macro_rules! locks {
             }
 
             #[test]
-            fn shares_no_lock_that_comes_to_its_place() {
-                elsewhere(super::shares_no_lock_that_comes_to_its_place::<$raw>);
+            fn shares_no_lock_that_is_moved_to_its_place() {
+                elsewhere(super::shares_no_lock_that_is_moved_to_its_place::<$raw>);
             }
         })*
     };
@@ -96,7 +96,7 @@ fn a_recursive_mutex_stays_held_where_it_is_moved_to() {
         let lock = RecursiveMtx::new(1);
         mem::forget(lock.lock());
         let lock = Box::new(lock);
-        assert_eq!(*lock.lock(), 1, "its thread has it again");
+        assert_eq!(*lock.lock(), 1, "its thread locks it again");
         assert!(elsewhere(|| lock.try_lock().is_none()), "two threads hold it");
     });
 }

@@ -136,7 +136,7 @@ fn an_upgrade_goes_past_a_writer_that_waits() {
 }
 
 #[test]
-fn mistakes_are_errors_for_those_who_ask() {
+fn mistakes_are_errors_for_callers_that_ask() {
     let (mtx, spin, sx) = (Mtx::new(1), SpinMtx::new(1), Sx::new(1));
     {
         let _held = (mtx.lock_checked().unwrap(), spin.lock_checked().unwrap(), sx.write_checked().unwrap());
@@ -205,7 +205,7 @@ fn a_spin_mutex_is_a_section() {
 }
 
 #[test]
-fn a_wait_that_is_too_long_is_told() {
+fn a_wait_that_is_too_long_is_reported() {
     struct Told;
     static TOLD: AtomicBool = AtomicBool::new(false);
     impl LongSpin for Told {
@@ -280,7 +280,7 @@ fn a_writer_writes_again_and_borrows_once() {
         let _borrowed = first.borrow();
         assert!(second.try_borrow_mut().is_err(), "no aliasing");
     }
-    let first = RecursiveWriteGuard::downgrade(first).expect_err("there is another that writes");
+    let first = RecursiveWriteGuard::downgrade(first).expect_err("there is another write guard");
     drop(second);
     assert!(elsewhere(|| lock.try_read().is_none()));
     let reads = RecursiveWriteGuard::downgrade(first).expect("the only one");
@@ -351,7 +351,7 @@ fn the_end_of_a_lock_that_is_held_is_found() {
 }
 
 #[test]
-fn bits_of_those_who_gave_up_do_not_hide_that_a_lock_is_held() {
+fn bits_of_waiters_that_gave_up_do_not_hide_that_a_lock_is_held() {
     let (lockmgr, sx) = (LockMgr::new(7), Sx::new(8));
     let held = (lockmgr.read(), sx.read());
     let time = Duration::from_millis(1);

@@ -54,7 +54,7 @@ macro_rules! for_each_lock {
             })*
 
             #[test]
-            fn may_guard_what_has_no_size() {
+            fn may_guard_data_without_a_size() {
                 let slice: &$lock<[u32]> = &$lock::new([1, 2, 3]);
                 slice.lock()[1] += 5;
                 assert_eq!(*slice.lock(), [1, 7, 3]);

@@ -1,4 +1,4 @@
-//! The cost of a forgotten guard, which safe code permits: its own lock stays held, and no other
+//! The effect of a forgotten guard, which safe code permits: its own lock stays held, and no other
 //! one.
 
 use std::mem::forget;

@@ -24,7 +24,7 @@ fn elsewhere<R: Send>(act: impl FnOnce() -> R + Send) -> R {
 
 /// Runs `act` in new threads until one of them has the id of a thread that has ended. Prints a line
 /// if none gets it.
-fn until_one_is_called(name: ThreadId, act: impl Fn() + Sync) {
+fn until_a_thread_gets_the_name(name: ThreadId, act: impl Fn() + Sync) {
     const TRIES: u32 = if cfg!(miri) { 100 } else { 2000 };
     let mut is_asked = true;
     for _ in 0..TRIES {
@@ -51,7 +51,7 @@ fn a_guard_that_is_left_behind_does_not_let_the_next_thread_in() {
         forget((mtx.lock(), sx.write()));
         thread_id()
     });
-    until_one_is_called(left_by, || {
+    until_a_thread_gets_the_name(left_by, || {
         assert!(mtx.try_lock().is_none() && sx.try_write().is_none());
         assert!(!mtx.is_owned() && !sx.is_owned());
         if thread_id() == left_by {
@@ -71,7 +71,7 @@ fn the_end_of_a_spin_mutex_that_a_namesake_has_left_costs_no_other_lock() {
         thread_id()
     });
     let left = Mutex::new(Some(left));
-    until_one_is_called(left_by, || {
+    until_a_thread_gets_the_name(left_by, || {
         let other = SpinMtx::new(1);
         let held = other.lock();
         if thread_id() == left_by {

@@ -1,32 +1,62 @@
 //! Bugs that other lock libraries have had, as their issue threads describe them. For each of them
 //! there is a test here that would fail, or a reason why the bug cannot happen.
 //!
-//! | bug | library | here |
-//! |---|---|---|
-//! | a later waiter takes the notification of an earlier one, which sleeps on | glibc 25847 | `a_later_waiter_takes_no_notification` |
-//! | a wake-up is lost with a waiter that times out | parking_lot 0.12.4 | `a_waiter_that_times_out_takes_no_wake_up_along`; for condition variables: `condvar.rs` |
-//! | waiters are moved to a mutex that is free, and no thread ever unlocks it | any that requeues | `a_broadcast_to_a_free_mutex_reaches_everybody` |
-//! | an unlock accesses a lock that its next holder has freed | glibc 13690 | `the_last_waiter_may_free_it` in `condvar.rs`; `crates/os/tests/lifetime.rs` for mutexes |
-//! | a timeout that has passed prevents the locking of a free lock | LiTL | `a_limit_that_is_over_still_tries` |
-//! | a thread that reads already waits for a writer that waits for it | parking_lot 101, 169, 212, 489, dashmap 195 | `a_reader_may_read_again_beside_a_waiting_writer`. `linux::RwSem` does not promise it, and its documentation says so |
-//! | the count of readers overflows | spin 123 | `readers_that_never_leave_are_counted` |
-//! | one way of `lock_api` to lock a lock does not exclude the others | spin, `try_upgrade` until 0.12.1 | `every_way_into_a_mutex_excludes`, `every_way_into_a_reader_writer_lock_excludes`. No lock implements `RawRwLockUpgrade` |
-//! | waiters spin for ever for a holder that has no processor | ConcurrencyKit 141 | `one_processor_is_enough` |
-//! | an unlock is Relaxed, or an acquisition is | spin 65 (RUSTSEC-2019-0013), parking_lot 292, 294, 344, 501, oneTBB 2136 | the models drop the orderings one at a time (`docs/internals/orderings.md`) |
-//! | a lock differs between debug and release builds of its users | abseil in azurelinux 10038 | no lock has a `cfg`: `xtask` checks this |
-//! | a lock is used before its constructor has run | abseil 1068 | `new` is `const`, and free locks are zero bytes: `a_static_mutex_is_zero_bytes` |
-//! | state of the process exists twice, in two shared objects | folly 1558 | two copies of this crate in a process must not share a lock. A Rust program has one copy, unless it loads objects that bring their own |
-//! | writers starve while readers come and go | glibc (RedisGraph 1588, h2o 423) | `a_writer_has_its_turn_beside_readers_who_come_and_go` |
-//! | a cell that is initialized once is used before that; a fair mutex loses count | spin, `Once` until 0.12.0, `FairMutex` until 0.12.2 | there are none |
-//! | a lock next to its data shares the cache line of the data | std 117470 | a lock is as small as possible, and has no padding: a program with such a cache line in a hot path aligns it |
-//! | there is no choice of poisoning, timeouts or fairness | std 134645, 93740 | `nearlock::poison` is separate; `try_lock_for`, `unlock_fair`: `poison.rs`, `waiting.rs`, `guards.rs` |
-//! | a fixed number of pauses is slow where a pause takes ten times as long | parking_lot 201, 418, 455, 461 | delays are in ns, and are converted to pauses by the measured length of a pause: `pauses_in` in `crates/os/src/platform.rs`, with a test |
-//! | kinds of a mutex are tested by `#ifdef`, and are an enumeration | glibc (ceph 19195, osal 1573) | there are no kinds |
-//! | no waiter spins unless a program asks for it | glibc (MariaDB 1923, 1935, RocksDB 1710) | waiters spin by default, for a bounded time, and not on one processor |
-//! | a broadcast wakes all waiters, which then contend for the mutex | std, glibc | one is woken, and the others are moved to the mutex's queue: `a_broadcast_brings_along_where_its_waiters_were` and its neighbours in `crates/core/src/near/condvar/tests.rs` |
-//! | no priority inheritance | parking_lot 205, std 128231 | there is none here: `docs/guide/which-lock.md` says what to use |
-//! | the platform decides whether readers or writers go first | std (rfcs 2674) | each lock documents its own order, the same everywhere (`docs/guide/locks.md`) |
-//! | a deadlock detector reports a deadlock where there is none | parking_lot 490, abseil | there is none |
+//! Each entry has the bug, the library with the numbers of the issues, and what is here.
+//!
+//! - A later waiter takes the notification of an earlier one, which sleeps on (glibc 25847):
+//!   `a_later_waiter_takes_no_notification`.
+//! - A wake-up is lost with a waiter that times out (parking_lot 0.12.4):
+//!   `a_waiter_that_times_out_takes_no_wake_up_along`; for condition variables: `condvar.rs`.
+//! - Waiters are moved to a mutex that is free, and no thread ever unlocks it (any that requeues):
+//!   `a_broadcast_to_a_free_mutex_reaches_all_waiters`.
+//! - An unlock accesses a lock that its next holder has freed (glibc 13690):
+//!   `the_last_waiter_may_free_it` in `condvar.rs`; `crates/os/tests/lifetime.rs` for mutexes.
+//! - A timeout that has passed prevents the locking of a free lock (LiTL):
+//!   `a_limit_that_is_over_still_tries`.
+//! - A thread that reads already waits for a writer that waits for it (parking_lot 101, 169, 212,
+//!   489, dashmap 195): `a_reader_may_read_again_beside_a_waiting_writer`. `linux::RwSem` does not
+//!   promise it, and its documentation says so.
+//! - The count of readers overflows (spin 123): `readers_that_never_leave_are_counted`.
+//! - One way of `lock_api` to lock a lock does not exclude the others (spin, `try_upgrade` until
+//!   0.12.1): `every_way_into_a_mutex_excludes`, `every_way_into_a_reader_writer_lock_excludes`. No
+//!   lock implements `RawRwLockUpgrade`.
+//! - Waiters spin for ever for a holder that has no processor (ConcurrencyKit 141):
+//!   `one_processor_is_enough`.
+//! - An unlock is Relaxed, or an acquisition is (spin 65 (RUSTSEC-2019-0013), parking_lot 292, 294,
+//!   344, 501, oneTBB 2136): the models drop the orderings one at a time
+//!   (`docs/internals/orderings.md`).
+//! - A lock differs between debug and release builds of its users (abseil in azurelinux 10038): no
+//!   lock has a `cfg`, which `xtask` checks.
+//! - A lock is used before its constructor has run (abseil 1068): `new` is `const`, and free locks
+//!   are zero bytes: `a_static_mutex_is_zero_bytes`.
+//! - State of the process exists twice, in two shared objects (folly 1558): two copies of this
+//!   crate in a process must not share a lock. A Rust program has one copy, unless it loads objects
+//!   that bring their own.
+//! - Writers starve while readers come and go (glibc (RedisGraph 1588, h2o 423)):
+//!   `a_writer_has_its_turn_beside_readers_that_come_and_go`.
+//! - A cell that is initialized once is used before that; a fair mutex loses count (spin, `Once`
+//!   until 0.12.0, `FairMutex` until 0.12.2): neither type exists here.
+//! - A lock next to its data shares the cache line of the data (std 117470): a lock is as small as
+//!   possible, and has no padding. A program with such a cache line in a hot path aligns it.
+//! - There is no choice of poisoning, timeouts or fairness (std 134645, 93740): `nearlock::poison`
+//!   is separate; `try_lock_for`, `unlock_fair`: `poison.rs`, `waiting.rs`, `guards.rs`.
+//! - A fixed number of pauses is slow where a pause takes ten times as long (parking_lot 201, 418,
+//!   455, 461): delays are in ns, and are converted to pauses by the measured length of a pause:
+//!   `pauses_in` in `crates/os/src/platform.rs`, with a test.
+//! - The kinds of a mutex are tested by `#ifdef`, and are an enumeration (glibc (ceph 19195, osal
+//!   1573)): there are no kinds.
+//! - No waiter spins unless a program asks for it (glibc (MariaDB 1923, 1935, RocksDB 1710)):
+//!   waiters spin by default, for a bounded time, and not on one processor.
+//! - A broadcast wakes all waiters, which then contend for the mutex (std, glibc): one is woken,
+//!   and the others are moved to the mutex's queue:
+//!   `a_broadcast_brings_along_where_its_waiters_were` and its neighbours in
+//!   `crates/core/src/near/condvar/tests.rs`.
+//! - No priority inheritance (parking_lot 205, std 128231): there is none here either.
+//!   `docs/guide/which-lock.md` says what to use.
+//! - The platform decides whether readers or writers go first (std (rfcs 2674)): each lock
+//!   documents its own order, the same everywhere (`docs/guide/locks.md`).
+//! - A deadlock detector reports a deadlock where there is none (parking_lot 490, abseil): there is
+//!   none.
 
 use std::mem;
 use std::sync::atomic::AtomicBool;
@@ -100,7 +130,7 @@ fn a_waiter_that_times_out_takes_no_wake_up_along() {
 }
 
 #[test]
-fn a_broadcast_to_a_free_mutex_reaches_everybody() {
+fn a_broadcast_to_a_free_mutex_reaches_all_waiters() {
     const ROUNDS: usize = if cfg!(miri) { 2 } else { 100 };
     const WAITERS: usize = 4;
     for _ in 0..ROUNDS {
@@ -154,7 +184,7 @@ fn a_reader_may_read_again_beside_a_waiting_writer() {
 
 /// The test never ends if the writer does not get the lock.
 #[test]
-fn a_writer_has_its_turn_beside_readers_who_come_and_go() {
+fn a_writer_has_its_turn_beside_readers_that_come_and_go() {
     let (lock, is_written) = (nearlock::linux::RwSem::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..4 {

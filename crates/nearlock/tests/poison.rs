@@ -113,7 +113,7 @@ fn a_panic_poisons_and_releases() {
 }
 
 #[test]
-fn who_locks_during_a_panic_does_not_poison() {
+fn a_lock_during_a_panic_does_not_poison() {
     struct LocksWhenDropped<'a>(&'a Mutex<u32>);
     impl Drop for LocksWhenDropped<'_> {
         fn drop(&mut self) {
@@ -141,7 +141,7 @@ fn a_mutex_that_is_held_would_block() {
 }
 
 #[test]
-fn who_waits_finds_out_that_a_panic_has_let_it_go() {
+fn a_waiter_learns_that_a_panic_has_released_the_mutex() {
     let (mutex, changed) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {

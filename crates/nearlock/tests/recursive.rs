@@ -73,7 +73,7 @@ fn a_lock_with_readers_ends_unless_it_is_held() {
 }
 
 #[test]
-fn bits_of_those_who_gave_up_do_not_hinder_the_end() {
+fn bits_of_waiters_that_gave_up_do_not_prevent_the_end() {
     let lock = RecursiveSx::new(7);
     let reads = lock.read();
     elsewhere(|| assert_eq!(lock.write_timed(Duration::from_millis(1)).unwrap_err(), LockError::TimedOut));
@@ -82,7 +82,7 @@ fn bits_of_those_who_gave_up_do_not_hinder_the_end() {
 }
 
 #[test]
-fn whoever_asks_learns_that_it_writes_what_it_would_read() {
+fn a_checked_read_reports_that_the_caller_writes() {
     let lock = RecursiveRw::new(1);
     let first = lock.write_checked().unwrap();
     let second = lock.try_write_checked().expect("a writer may write again");
@@ -96,7 +96,7 @@ fn whoever_asks_learns_that_it_writes_what_it_would_read() {
     drop((first, second));
     let reads = (lock.read_checked().unwrap(), lock.try_read_checked().unwrap());
     assert_eq!((*reads.0, *reads.1), (1, 1));
-    assert_eq!(lock.try_write_checked().unwrap_err(), LockError::Busy, "somebody reads");
+    assert_eq!(lock.try_write_checked().unwrap_err(), LockError::Busy, "a thread reads");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_writer_of_an_sx_writes_again_whatever_ends_other_waits() {
     let (lock, by) = (RecursiveSx::new(5), Cancellation::new());
     let time = Duration::from_millis(1);
     by.cancel();
-    let first = lock.write_sig(&by).expect("what is free is had");
+    let first = lock.write_sig(&by).expect("a free lock is locked");
     let again = (lock.write_sig(&by).expect("without a wait"), lock.write_timed(Duration::ZERO).unwrap());
     assert!(lock.is_owned() && RecursiveWriteGuard::is_recursed(&first));
     assert_eq!(lock.read_sig(&by).unwrap_err(), LockError::Deadlock);
@@ -118,13 +118,13 @@ fn a_writer_of_an_sx_writes_again_whatever_ends_other_waits() {
     drop((first, again));
     assert!(!lock.is_owned());
     assert_eq!((*lock.read_sig(&by).unwrap(), *lock.read_timed(Duration::ZERO).unwrap()), (5, 5));
-    let writes = lock.write_timed(time).expect("nobody holds it any more");
+    let writes = lock.write_timed(time).expect("no thread holds it any more");
     lock.write().replace(6);
     assert_eq!(*writes.borrow(), 6, "and the guard knows its thread");
 }
 
 #[test]
-fn those_who_wait_for_a_release_see_what_was_done_before() {
+fn threads_that_wait_for_a_release_see_what_was_done_before() {
     let (mtx, spin, begun) = (Mtx::new(1), SpinMtx::new(1), Barrier::new(2));
     mtx.wait_unlocked();
     spin.wait_unlocked();
@@ -136,7 +136,7 @@ fn those_who_wait_for_a_release_see_what_was_done_before() {
         });
         begun.wait();
         mtx.wait_unlocked();
-        assert_eq!(mtx.try_lock().map(|value| *value), Some(2), "nobody holds it");
+        assert_eq!(mtx.try_lock().map(|value| *value), Some(2), "no thread holds it");
         spin.wait_unlocked();
         assert_eq!(spin.try_lock().map(|value| *value), Some(2));
     });

@@ -26,7 +26,7 @@ where
     R: RawMutexTimed<Duration = Duration, Instant = Instant> + Sync,
 {
     let long_ago = Instant::now();
-    assert_eq!(lock.try_lock_for(Duration::ZERO).as_deref(), Some(&1), "what is free is had");
+    assert_eq!(lock.try_lock_for(Duration::ZERO).as_deref(), Some(&1), "a free lock is locked");
     assert!(lock.try_lock_until(long_ago).is_some());
     let guard = lock.lock();
     std::thread::scope(|scope| {
@@ -65,7 +65,7 @@ fn readers_and_writers_wait_within_a_time() {
             scope.spawn(|| assert!(lasts(|| lock.try_write_for(SHORT))));
             scope.spawn(|| assert!(lasts(|| lock.try_write_until(Instant::now() + SHORT))));
         });
-        assert!(lock.try_read().is_some(), "whoever gave up stops nobody");
+        assert!(lock.try_read().is_some(), "a waiter that gave up stops no thread");
         drop(read);
         let write = lock.try_write_until(Instant::now()).expect("is free");
         std::thread::scope(|scope| {
@@ -116,7 +116,7 @@ fn waits_for_a_mutex_are_cancelled() {
     drop(guards);
     let cancelled = Cancellation::new();
     cancelled.cancel();
-    assert_eq!(mutex.lock_cancellable(&cancelled).as_deref(), Ok(&1), "what is free is had");
+    assert_eq!(mutex.lock_cancellable(&cancelled).as_deref(), Ok(&1), "a free lock is locked");
     assert_eq!(counter.lock_cancellable(&cancelled).as_deref(), Ok(&1));
     assert_eq!(near.lock_cancellable(&cancelled).as_deref(), Ok(&1));
 }
@@ -126,7 +126,7 @@ fn waits_of_readers_and_writers_are_cancelled() {
     let table = RwSem::new(1);
     let read = table.read();
     are_cancelled(|by| table.write_cancellable(by).map(drop));
-    assert!(table.try_read().is_some(), "whoever gave up stops nobody");
+    assert!(table.try_read().is_some(), "a waiter that gave up stops no thread");
     drop(read);
     let write = table.write();
     are_cancelled(|by| table.read_cancellable(by).map(drop));

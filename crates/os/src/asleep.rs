@@ -1,7 +1,7 @@
 //! Hints about which threads sleep in a lock, found by the number of the thread.
 //!
 //! ```text
-//! place  0: no thread sleeps that has its place here | n: the thread with the number n sleeps
+//! place  0: no thread with this place sleeps | n: the thread with the number n sleeps
 //!
 //!  * -> n   a thread goes to sleep
 //!  n -> 0   it has woken
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_takes_the_place_over_leaves_the_other_unknown() {
+    fn a_thread_that_takes_over_a_place_leaves_the_other_unknown() {
         let (me, other) = (unused(3), unused(3 + PLACES as u32));
         while_asleep(me, || {
             while_asleep(other, || assert!(is_asleep(other) && !is_asleep(me)));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_have_numbers_of_their_own_and_their_ends_are_told() {
+    fn threads_have_different_numbers_and_their_ends_are_reported() {
         static ENDED: AtomicU32 = AtomicU32::new(0);
         unsafe extern "C" fn at_exit(argument: *mut c_void) {
             ENDED.fetch_add(argument.addr() as u32, Relaxed);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not registered")]
-    fn nobody_fences_for_others() {
+    fn a_fence_in_other_threads_is_refused() {
         membarrier();
     }
 

@@ -18,7 +18,7 @@
 //! 4. A heavy side executes a fence itself only if the word is 1. Then the word has never been 2
 //!    and never will be, so by 3 every light side executes a fence itself.
 //!
-//! So a heavy side cannot do without membarrier once the word is 2, and the kernel may still fail.
+//! So a heavy side needs membarrier once the word is 2, and the kernel may still fail.
 //! It may lack memory for the call. A filter of system calls that a thread has installed since may
 //! refuse it. A process made by fork may not be registered. Linux has a remedy for each case
 //! (`linux/membarrier.rs`). The heavy side tries again, registers again, or uses the command of
@@ -119,7 +119,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn what_is_decided_first_counts() {
+    fn the_first_decision_counts() {
         let kind = AtomicU32::new(UNDECIDED);
         assert_eq!(decided(&kind, || false), STRONG);
         assert_eq!(decided(&kind, || unreachable!("decided already")), STRONG);

@@ -57,12 +57,12 @@ mod tests {
     }
 
     #[test]
-    fn waking_nobody_wakes_nobody() {
+    fn a_wake_up_without_sleepers_wakes_no_thread() {
         assert_eq!(wake(&AtomicU32::new(0), u32::MAX), 0);
     }
 
     #[test]
-    fn whoever_waits_sees_the_change_and_the_wake_up() {
+    fn a_waiter_sees_the_change_and_the_wake_up() {
         const SLEEPERS: usize = 3;
         let word = AtomicU32::new(0);
         std::thread::scope(|scope| {

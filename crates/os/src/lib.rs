@@ -20,7 +20,7 @@
 //! Everything belongs to the process: all locks of all types share one table of queue nodes, one of
 //! settings and one of counters.
 //!
-//! Supported is Linux with 64-bit pointers, and on 32-bit Arm. Elsewhere everything works, but
+//! Linux is supported with 64-bit pointers, and on 32-bit Arm. Elsewhere everything works, but
 //! there is one NUMA node, a futex waits by yielding, and asymmetric fences are ordinary ones.
 //!
 //! # Signals and fork
@@ -34,13 +34,13 @@
 //!
 //! A thread keeps one number, [`thread_id`](nearlock_core::schedule::Schedule::thread_id), as long
 //! as it lives. It has this number in its last destructors and in a child made by `fork` too. So
-//! the child may continue to use locks, and may unlock the locks that its thread held. Excepted are
-//! locks that other threads of the parent held, waited for, or were about to unlock at the fork. A
-//! signal handler that interrupts a lock operation must not fork: that operation may be getting
-//! queue nodes for the thread, and the child would lend them twice. A handler of `pthread_atfork`
-//! empties the queues of sleepers in the child. It also frees the queue nodes of the threads that
-//! the child does not have; nodes that were in use stay taken. A child made by other means
-//! (`vfork`, `_Fork`, `clone`) must not lock before it calls `exec`.
+//! the child may continue to use locks, and may unlock the locks that its thread held. This does
+//! not apply to locks that other threads of the parent held, waited for, or were about to unlock at
+//! the fork. A signal handler that interrupts a lock operation must not fork: that operation may be
+//! getting queue nodes for the thread, and the child would lend them twice. A handler of
+//! `pthread_atfork` empties the queues of sleepers in the child. It also frees the queue nodes of
+//! the threads that the child does not have; nodes that were in use stay taken. A child made by
+//! other means (`vfork`, `_Fork`, `clone`) must not lock before it calls `exec`.
 
 mod asleep;
 mod chains;

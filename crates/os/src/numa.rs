@@ -1,13 +1,13 @@
 //! The NUMA node of the calling thread, or the one that it claims.
 //!
-//! How the NUMA node of a thread that claims none is found is decided at the first question. It is
+//! The first question decides how the NUMA node of a thread that claims none is found. This is
 //! decided again after one of the settings `numa.*` has changed:
 //!
 //! ```text
-//! bits 0-7 how (0: not decided) | 8-31 changes of settings | 32-63 the one number that it needs
+//! bits 0-7 how (0: not decided) | 8-31 number of changes of settings | 32-63 a parameter of "how"
 //!
 //!    0 -> how   decided, if the settings have not changed meanwhile
-//!  how -> 0     a setting changed; counts
+//!  how -> 0     a setting has changed; the number of changes increases
 //! ```
 //! Neither the decision nor the question allocates, locks or calls the loader. Both may happen in a
 //! signal handler, or inside a lock that the allocator uses.
@@ -176,7 +176,7 @@ impl fmt::Display for NodeSource {
             Self::Rseq => "rseq",
             Self::Getcpu => "getcpu",
             Self::LastLevelCache => "the CPU's last-level cache",
-            Self::Slot => "made up from the thread's slot",
+            Self::Slot => "synthetic, by the thread's slot",
         })
     }
 }
@@ -208,7 +208,7 @@ mod tests {
     use crate::settings::{alone_with_settings, set_setting};
 
     #[test]
-    fn a_claim_counts_for_its_thread_until_taken_back() {
+    fn a_claim_counts_for_its_thread_until_it_is_withdrawn() {
         set_numa_node(Some(NUMA_NODES_MAX - 1));
         assert_eq!(numa_node(), NUMA_NODES_MAX - 1);
         let other = std::thread::spawn(|| CLAIMED.with(|word| word.load(Relaxed))).join().unwrap();

@@ -7,15 +7,16 @@
 //!            v   v                       v
 //!           slots 0-63, 64-127, ...     slot --next_free--> slot --next_free--> 0
 //!
-//!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, lessee, events ...   (on lines of their own)
+//!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, lessee, events ...
+//!          (each on its own cache line)
 //!
 //!  lessee  bits 0-30 the kernel's id of the thread that has it, 0: free | bit 31 UNWATCHED
 //!          bits 32-63 how often it has been leased
 //!
 //!  (n, 0) -> (n + 1, t)         `lease`
 //!  (n, t) -> (n, t|UNWATCHED)   no destructor is sure to give it back at the end of the thread
-//!  (n, t|x) -> (n, 0)           `give_back`: by that thread, or by another that has found that t
-//!                               has ended
+//!  (n, t|x) -> (n, 0)           `give_back`: by that thread, or by a thread that has found that
+//!                               t has ended
 //! ```
 //! 1. The memory of slots is never freed and never moved. A number that was given out once names
 //!    the same cache lines forever.

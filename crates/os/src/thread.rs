@@ -1,11 +1,11 @@
 //! The data of the calling thread: its number, its slot, and whether it is urgent.
 //!
 //! ```text
-//!  NUMBER  0 not asked for yet | n what locks call the thread, as long as it lives
+//!  NUMBER  0 not needed yet | n the number by which locks know the thread, as long as it lives
 //!
 //!  MINE  BARRED
 //!  null  false    not registered; the next slow path that needs a slot registers
-//!  null  true     registering, so that a signal handler in between does without
+//!  null  true     registering: a signal handler that runs meanwhile gets no slot
 //!  slot  false    registered
 //! ```
 //! The flags are atomic only because signal handlers of the thread read them too.

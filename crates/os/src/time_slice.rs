@@ -4,8 +4,10 @@
 //! ```text
 //! slice_ctrl of the thread's restartable-sequences area      byte 28 request | 29 granted
 //!
-//!  request  0 -> 1   `begin`, of the outermost section          1 -> 0   `end`; or the kernel, which grants
-//!  granted  0 -> 1   the kernel: the thread goes on             1 -> 0   the kernel: it has had to leave all the same
+//!  request  0 -> 1   `begin` of the outermost section
+//!           1 -> 0   `end`, or the kernel, which grants the request
+//!  granted  0 -> 1   the kernel: the thread continues
+//!           1 -> 0   the kernel: the thread had to leave the processor after all
 //! ```
 //! A thread whose `end` finds `granted` set gives the processor back (`rseq_slice_yield`).
 //! Extensions are off at first, and only locks of one kind ask for them
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_granted_is_given_back_once_at_the_end() {
+    fn a_grant_is_given_back_once_at_the_end() {
         assert_eq!(yields(1, grant), 1);
         assert_eq!(yields(3, grant), 1);
         let revoke = |control: &Control| {

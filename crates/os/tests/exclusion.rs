@@ -32,7 +32,7 @@ fn run_length() -> Duration {
 /// The value of an environment variable, if it is set.
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, and not {text:?}")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")))
 }
 
 /// An event that must happen has happened long before this, however loaded the machine is.
@@ -319,7 +319,7 @@ impl LockVisitor<Os> for FindsOut {
 
 /// The negative control: the fault that the tests above look for can be seen.
 #[test]
-fn a_lock_that_excludes_nobody_is_found_out() {
+fn a_lock_that_does_not_exclude_is_detected() {
     let busted = Subject::named("lock-busted").unwrap();
     assert!(switched(busted, || busted.visit::<Os, _>(FindsOut)));
 }

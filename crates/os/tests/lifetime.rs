@@ -179,7 +179,7 @@ unsafe fn is_freed_by_the_last<L: RawLock<Node = ()>>(
 }
 
 #[test]
-fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
+fn a_lock_of_a_word_may_be_freed_by_its_last_holder() {
     fn is_waited_for<T: Tuning, K: Kind>(lock: &RwSx<Os, T, K>) -> bool {
         // SAFETY: the word is only read.
         unsafe { lock.word() }.load(Relaxed) & WRITE_WAITERS != 0
@@ -312,7 +312,7 @@ fn is_freed_too_early<L: RawTryLock<Node = ()>>(is_waited_for: fn(&L) -> bool) {
 
 #[test]
 #[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
-fn freed_by_whoever_has_been_the_last_to_lock_it() {
+fn freed_by_its_last_holder() {
     is_freed_too_early::<LinuxMutex<Os, NoSpinning, Late>>(|mutex| {
         // SAFETY: the word is only read.
         unsafe { mutex.word() }.load(Relaxed) & WAITERS != 0
@@ -327,7 +327,7 @@ fn count_of<L>(semaphore: &L) -> u64 {
 
 #[test]
 #[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
-fn semaphore_freed_by_whoever_has_been_the_last_to_lock_it() {
+fn semaphore_freed_by_its_last_holder() {
     /// Held by a writer, and the bit of waiters.
     const WAITED_FOR: u64 = 0b11;
     /// The bit by which a waiter asks for the lock, after 4 ms in the queue. On a slow machine the
@@ -338,7 +338,7 @@ fn semaphore_freed_by_whoever_has_been_the_last_to_lock_it() {
 
 #[test]
 #[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
-fn semaphore_of_2013_freed_by_whoever_has_been_the_last_to_lock_it() {
+fn semaphore_of_2013_freed_by_its_last_holder() {
     /// Held by a writer, with sleepers. A writer counts for 1 and for -2^32, and sleepers count for
     /// another -2^32.
     const WAITED_FOR: i64 = -2 * (1 << 32) + 1;

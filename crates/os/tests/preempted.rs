@@ -55,7 +55,7 @@ fn chain_lock(mutex: &Mutex) -> &AtomicU32 {
 }
 
 #[test]
-fn who_finds_the_lock_of_a_chain_held_sleeps_after_so_many_looks() {
+fn a_thread_that_finds_a_chain_locked_sleeps_after_a_bounded_spin() {
     /// The limit of `QueueLock`: twelve rounds, each of 128 looks and up to 1024 pauses. Some looks
     /// at the mutex come before.
     const TURNS_MAX: u32 = 5000;
@@ -85,6 +85,6 @@ fn who_finds_the_lock_of_a_chain_held_sleeps_after_so_many_looks() {
     // SAFETY: locked above.
     unsafe { MUTEX.unlock(&()) };
     waiter.join().expect("no panic");
-    assert!(turns <= TURNS_MAX, "it spins for a thread that does not run");
-    assert_eq!(word, HELD | SLEEPERS, "it sleeps for the chain");
+    assert!(turns <= TURNS_MAX, "the waiter spins for a thread that does not run");
+    assert_eq!(word, HELD | SLEEPERS, "the waiter sleeps for the chain");
 }

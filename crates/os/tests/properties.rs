@@ -204,7 +204,7 @@ impl<L: RawTryLock> Trial<L> {
 
     fn next_seen(&self) -> Result<Said, TestCaseError> {
         let seen = self.seen.recv_timeout(PATIENCE);
-        seen.map_err(|_| TestCaseError::fail("nobody gets on, though somebody should"))
+        seen.map_err(|_| TestCaseError::fail("no thread gets on, though one should"))
     }
 
     /// A waiter becomes the holder.
@@ -269,7 +269,7 @@ impl<L: RawTryLock> Trial<L> {
             prop_assert!(thread.join().is_ok(), "a thread panicked");
         }
         for lock in &*self.locks {
-            prop_assert!(!lock.is_locked(), "nobody is left to hold a lock that is held");
+            prop_assert!(!lock.is_locked(), "a lock is held, though no thread is left to hold it");
         }
         Ok(())
     }
@@ -331,7 +331,7 @@ fn every_lock_does_as_the_reference() {
 /// The negative controls: a lock that does not exclude, and a lock that serves the first waiter
 /// last.
 #[test]
-fn broken_locks_are_found_out_by_short_sequences() {
+fn broken_locks_are_detected_by_short_sequences() {
     // Which thread a step is for depends on the steps before it. So proptest cannot shorten one
     // sequence in twenty to the shortest, though a shorter one exists.
     const SEED: u64 = 1;

@@ -1,6 +1,6 @@
-//! Checks of a run, outside the machine: exclusion and starvation, as they happen, and the
-//! statistics of acquisitions. The code that drives the run detects livelock and deadlock. Checks
-//! cost no virtual time.
+//! Checks of a run, outside the machine: exclusion and starvation, at the moment of a violation,
+//! and the statistics of acquisitions. The code that drives the run detects livelock and deadlock.
+//! Checks cost no virtual time.
 
 use std::cell::RefCell;
 

@@ -3,7 +3,7 @@
 //! ```text
 //! request --> [queue of the line] --> begin ------- grab -------- done
 //!                                      |             |             |
-//!                      holder may still hit   value read or    requester goes on;
+//!                      holder may still hit   value read or    requester continues;
 //!                      the line               written; holder  next request begins
 //!                                             loses the line
 //! ```

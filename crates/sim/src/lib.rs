@@ -5,17 +5,17 @@
 //! machine     Machine: memory, tasks, and the run
 //! arena       simulated memory: a fixed layout, so that runs repeat under address randomisation
 //! engine      the event loop: tasks ask for lines, lines serve first come, first served
-//!   issue       what becomes of a task's accesses        service  lines serve their requests
-//!   line        the directory's entry of one line        costs    what a transfer takes
-//!   access      one memory operation                     events   the queue of what happens next
-//!   waiting     for a line to change                     jitter   what varies at random
+//!   issue       the progress of a task's accesses        service  lines serve their requests
+//!   line        the directory's entry of one line        costs    the time that a transfer takes
+//!   access      one memory operation                     events   the queue of future events
+//!   waiting     waits for a line to change               jitter   random variation of times
 //!   parking     the futex                                fences   membarrier
 //!   ticks       interrupts by the timer
 //!   stores      the store buffer of a task
 //! scheduler   which task has which CPU: run queues, turns, idle CPUs, spinning on owners
 //! nodes       the queue nodes of the CPUs
-//! account     where the time of tasks goes
-//!   marks       what tasks say of it themselves
+//! account     accounts of the time of tasks
+//!   marks       regions and waits that tasks mark
 //! platform    Sim: the platform that locks are instantiated with
 //!   words       its atomics
 //! placement   which CPUs the threads run on

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_writes_sharers_read_and_a_moving_line_is_nobodys() {
+    fn an_owner_writes_sharers_read_and_no_core_hits_a_moving_line() {
         let (load, store) = (access(Operation::Load), access(Operation::Store));
         let mut line = Line::new(0);
         assert!(!line.hits(1, load));

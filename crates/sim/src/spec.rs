@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! socket   0                    1               a socket is a NUMA node
-//! domain   0         1          2         3     cores of a domain share a cache: a CCX, or the socket
+//! domain   0         1          2         3     cores of a domain share a cache: CCX or socket
 //! core     0    1    2    3     4    5    6  7  numbered socket by socket, domain by domain
 //! cpu      0 1  2 3  4 5  6 7   8 9  ...        cpu = core * smt + thread
 //! ```
@@ -33,7 +33,7 @@
 //! |---|---|
 //! | `load_modified` | 0.92 cas |
 //! | `load_shared` | 0.40 cas inside a domain (its cache answers), 0.75 cas beyond |
-//! | `load_memory` | 90 ns in the socket; 90 ns + (cas there - cas in the socket) for another socket |
+//! | `load_memory` | 90 ns; in another socket 90 ns + (cas there - cas in the socket) |
 //! | `store_modified`, `store_shared`, `atomic_shared` | 0.97 cas |
 //! | `atomic_modified` | cas |
 //! | `local_ns.l1` | 5 cycles |
@@ -320,7 +320,7 @@ fn text_of(path: &Path) -> io::Result<String> {
     let read = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     if read as u64 > FILE_BYTES_MAX {
         return Err(io::Error::other(format!(
-            "it has more than {FILE_BYTES_MAX} bytes, as no machine needs"
+            "it has more than {FILE_BYTES_MAX} bytes, and no machine needs so many"
         )));
     }
     Ok(text)

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_compute_is_without_the_interrupts_to_come() {
+    fn the_time_left_to_compute_excludes_later_interrupts() {
         let ticks = ticks(1e6, 100.0);
         let mut next_ps = 500_000;
         let then_ps = ticks.computed_ps(&mut next_ps, 2_000_000);

@@ -179,7 +179,7 @@ fn stores_become_visible_in_order_whichever_line_comes_first() {
 }
 
 #[test]
-fn words_that_share_a_line_share_its_travels() {
+fn words_that_share_a_line_move_together() {
     #[repr(C)]
     struct Words<T> {
         first: U32,
@@ -298,7 +298,7 @@ fn tasks_that_wait_for_nothing_are_a_deadlock_and_endless_ones_run_out_of_time()
 }
 
 #[test]
-fn what_a_task_holds_is_dropped_when_the_run_is_given_up() {
+fn values_of_a_task_are_dropped_when_the_run_is_given_up() {
     let witness = Rc::new(Cell::new(()));
     let machine = Machine::new(&haswell(), 1);
     for cpu in [0, 7] {
@@ -407,7 +407,7 @@ fn transfers_of_failed_attempts<T: TtasTuning>() -> u64 {
 }
 
 #[test]
-fn the_pre_read_spares_the_line_its_travels() {
+fn the_pre_read_saves_line_transfers() {
     let (with, without) =
         (transfers_of_failed_attempts::<Standard>(), transfers_of_failed_attempts::<NoPreRead>());
     assert!(with <= 4 && without > 10, "{with} with, {without} without");
@@ -447,7 +447,7 @@ fn a_load_may_take_over_what_another_core_has_modified() {
 }
 
 #[test]
-fn who_leaves_the_queue_owns_its_node_again_if_that_holds_the_count() {
+fn leaving_the_queue_takes_the_node_back_if_it_holds_the_count() {
     use nearlock_collection::linux::qspinlock::QSpinLock;
     // A holder and three waiters, so that two queue. Then the last of them queues again, behind
     // another holder.
@@ -477,7 +477,7 @@ fn who_leaves_the_queue_owns_its_node_again_if_that_holds_the_count() {
 
 /// For example the guard of a chain's lock, if its task is suspended when the run ends.
 #[test]
-fn what_the_end_of_a_machine_drops_may_write_words() {
+fn values_that_the_end_of_a_machine_drops_may_write_words() {
     struct Releases(Rc<Placed<U32>>);
     impl Drop for Releases {
         fn drop(&mut self) {

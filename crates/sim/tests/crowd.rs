@@ -53,7 +53,7 @@ fn crowd(machine: &str, tasks: usize, settings: &[(&str, &str)], until_ns: u64) 
 }
 
 #[test]
-fn nobody_is_forgotten_and_all_time_is_accounted_for() {
+fn no_task_is_forgotten_and_all_time_is_accounted_for() {
     for preemption in ["voluntary", "anywhere"] {
         let machine = crowd("westmere-ex-8s", 1_500, &[("preemption", preemption)], 50 * MS);
         let times = machine.times();

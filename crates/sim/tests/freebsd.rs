@@ -58,20 +58,20 @@ fn waiters_of_locks_with_the_same_chain_are_woken_by_their_own() {
     let locks = Rc::new(machine.place_slice(0, 128 * 64 / size_of::<Mutex>() + 1, Mutex::default));
     let woken_ns = Rc::new(Cell::new([0; 2]));
     let last = locks.len() - 1;
-    for (who, lock) in [0, last].into_iter().enumerate() {
+    for (task, lock) in [0, last].into_iter().enumerate() {
         let (theirs, woken) = (locks.clone(), woken_ns.clone());
         // SAFETY: unlock follows lock.
-        machine.spawn(4 * who, 0, move || unsafe {
+        machine.spawn(4 * task, 0, move || unsafe {
             theirs[lock].lock(&());
-            Sim::busy_ns((who as u64 + 1) * 100 * US);
+            Sim::busy_ns((task as u64 + 1) * 100 * US);
             theirs[lock].unlock(&());
         });
         let theirs = locks.clone();
         // SAFETY: as above.
-        machine.spawn(4 * who + 2, 10 * US, move || unsafe {
+        machine.spawn(4 * task + 2, 10 * US, move || unsafe {
             theirs[lock].lock(&());
             let mut times = woken.get();
-            times[who] = Sim::now_ns();
+            times[task] = Sim::now_ns();
             woken.set(times);
             theirs[lock].unlock(&());
         });

@@ -274,7 +274,7 @@ struct Node(Word);
 unsafe impl ZeroNode for Node {}
 
 #[test]
-fn who_leaves_its_cpu_with_a_node_in_use_keeps_it() {
+fn a_task_that_leaves_its_cpu_with_a_node_in_use_keeps_it() {
     let machine = machine();
     let slots = Rc::new(Cell::new([0; 3]));
     for task in 0..3 {

@@ -48,7 +48,7 @@ fn waking_takes_its_time() {
 }
 
 #[test]
-fn whom_nobody_wakes_is_a_deadlock() {
+fn a_sleeper_that_no_task_wakes_is_a_deadlock() {
     let machine = machine();
     let word = machine.place(0, Word::ZERO);
     machine.spawn(0, 0, move || Sim::park(&word, 0));

@@ -40,11 +40,11 @@ const ANYWHERE: (&str, &str) = ("preemption", "anywhere");
 struct Log(Rc<RefCell<Vec<(u64, usize)>>>);
 
 impl Log {
-    fn note(&self, who: usize) {
-        self.0.borrow_mut().push((Sim::now_ns(), who));
+    fn note(&self, task: usize) {
+        self.0.borrow_mut().push((Sim::now_ns(), task));
     }
     fn order(&self) -> Vec<usize> {
-        self.0.borrow().iter().map(|(_, who)| *who).collect()
+        self.0.borrow().iter().map(|(_, task)| *task).collect()
     }
     fn moments(&self) -> Vec<u64> {
         self.0.borrow().iter().map(|(at_ns, _)| *at_ns).collect()
@@ -63,11 +63,11 @@ fn word(machine: &Machine) -> Rc<Placed<Word>> {
 fn tasks_of_one_cpu_follow_one_another_and_a_switch_takes_its_time() {
     let machine = machine(&[]);
     let log = Log::default();
-    for who in 0..3 {
+    for task in 0..3 {
         let log = log.clone();
         machine.spawn(0, 0, move || {
             Sim::busy_ns(10 * US);
-            log.note(who);
+            log.note(task);
         });
     }
     finish(&machine);
@@ -79,7 +79,7 @@ fn tasks_of_one_cpu_follow_one_another_and_a_switch_takes_its_time() {
 }
 
 #[test]
-fn who_parks_or_sleeps_gives_the_cpu_to_the_next() {
+fn a_task_that_parks_or_sleeps_gives_the_cpu_to_the_next() {
     let machine = machine(&[]);
     let (log, word) = (Log::default(), word(&machine));
     let (first, second, sleeps, theirs) = (log.clone(), log.clone(), log.clone(), word.clone());
@@ -143,7 +143,7 @@ fn share_on(settings: &[(&str, &str)], body: fn()) -> (Machine, [Times; 2]) {
 }
 
 #[test]
-fn without_an_offer_nobody_gives_way_in_a_voluntary_kernel() {
+fn without_an_offer_no_task_gives_way_in_a_voluntary_kernel() {
     let (machine, times) = share(|| Sim::busy_ns(100 * MS));
     assert_eq!(times.map(|times| times.on_cpu_ns), [60 * MS, 0]);
     finish(&machine);
@@ -151,7 +151,7 @@ fn without_an_offer_nobody_gives_way_in_a_voluntary_kernel() {
 }
 
 #[test]
-fn who_offers_the_cpu_loses_it_at_the_end_of_its_turn_only() {
+fn a_task_that_offers_the_cpu_loses_it_at_the_end_of_its_turn_only() {
     let (_, times) = share(|| {
         (0..1_000).for_each(|_| {
             Sim::busy_ns(100 * US);
@@ -168,7 +168,7 @@ fn who_offers_the_cpu_loses_it_at_the_end_of_its_turn_only() {
 }
 
 #[test]
-fn anywhere_the_cpu_is_taken_from_a_task_and_nothing_of_its_work_is_lost() {
+fn a_task_that_is_preempted_anywhere_loses_none_of_its_work() {
     let (machine, [first, second]) = share_on(&[ANYWHERE], || Sim::busy_ns(100 * MS));
     assert!(first.on_cpu_ns.abs_diff(second.on_cpu_ns) <= 20 * MS, "{first:?} {second:?}");
     assert!((4..=6).contains(&(first.involuntary_switches + second.involuntary_switches)));
@@ -179,7 +179,7 @@ fn anywhere_the_cpu_is_taken_from_a_task_and_nothing_of_its_work_is_lost() {
 }
 
 #[test]
-fn ticks_prolong_what_they_interrupt_also_when_it_is_put_off() {
+fn ticks_prolong_work_that_they_interrupt_even_if_it_is_put_off() {
     let machine = machine(&[ANYWHERE, ("tick-ns", "2000")]);
     for _ in 0..2 {
         machine.spawn(0, 0, || Sim::busy_ns(100 * MS));
@@ -205,15 +205,15 @@ fn turns_are_shared_alike() {
 }
 
 #[test]
-fn who_yields_lets_the_others_run_first() {
+fn a_task_that_yields_lets_the_others_run_first() {
     let machine = machine(&[]);
     let log = Log::default();
-    for who in 0..3 {
+    for task in 0..3 {
         let log = log.clone();
         machine.spawn(0, 0, move || {
             for _ in 0..2 {
                 Sim::busy_ns(US);
-                log.note(who);
+                log.note(task);
                 Sim::preempt();
             }
         });
@@ -256,7 +256,7 @@ fn kept_after_wake_up(settings: &[(&str, &str)], ran_ns: u64, offers: bool) -> u
 }
 
 #[test]
-fn a_wake_up_takes_the_cpu_from_one_that_has_run_for_long() {
+fn a_wake_up_takes_the_cpu_from_a_task_that_has_run_for_long() {
     let kept_ns = kept_after_wake_up(&[], 20 * MS, true);
     assert!(kept_ns <= 100 * US + US, "until it offers it: {kept_ns}");
     let kept_ns = kept_after_wake_up(&[ANYWHERE], 20 * MS, false);
@@ -265,7 +265,7 @@ fn a_wake_up_takes_the_cpu_from_one_that_has_run_for_long() {
 }
 
 #[test]
-fn a_wake_up_does_not_take_the_cpu_from_one_that_has_run_for_a_moment() {
+fn a_wake_up_does_not_take_the_cpu_from_a_task_that_has_run_for_a_moment() {
     // The running task is ahead by 2.75 ms, including its debit of 2.25 ms. This is less than the 3
     // ms that four CPUs require. It is ahead by a turn of 9 ms when it has run for 6.75 ms.
     let kept_ns = kept_after_wake_up(&[ANYWHERE], 500 * US, false);
@@ -407,28 +407,28 @@ fn turmoil(seed: u64, preemption: &str) -> (u64, Times, u64) {
     spec.set("smt", "2").unwrap();
     let machine = Machine::new(&spec, seed);
     let (word, log) = (word(&machine), Log::default());
-    for who in 0..40 {
+    for task in 0..40 {
         let (word, log) = (word.clone(), log.clone());
-        machine.spawn(who % 8, 50 * who as u64, move || {
+        machine.spawn(task % 8, 50 * task as u64, move || {
             for turn in 0..20 {
-                Sim::busy_ns(US * (1 + (who * 7 + turn * 13) as u64 % 90) * 10);
-                word.store(who as u32, Relaxed);
+                Sim::busy_ns(US * (1 + (task * 7 + turn * 13) as u64 % 90) * 10);
+                word.store(task as u32, Relaxed);
                 Sim::may_give_way();
-                match (who + turn) % 4 {
+                match (task + turn) % 4 {
                     0 => Sim::sleep_ns(100 * US),
                     1 => Sim::unpark(&raw const **word, 2),
-                    2 if turn < 18 && who > 3 => Sim::park(&word, word.load(Relaxed)),
+                    2 if turn < 18 && task > 3 => Sim::park(&word, word.load(Relaxed)),
                     _ => Sim::preempt(),
                 }
-                log.note(who);
+                log.note(task);
             }
             Sim::unpark(&raw const **word, 40);
         });
     }
     let pause = machine.run_until(1_000 * MS);
     assert!(matches!(pause, Pause::Finished | Pause::Deadlock(_)), "{pause:?}");
-    let hash = log.0.borrow().iter().fold(0_u64, |hash, (at_ns, who)| {
-        hash.rotate_left(5).wrapping_mul(0x9e37_79b9).wrapping_add(at_ns * 64 + *who as u64)
+    let hash = log.0.borrow().iter().fold(0_u64, |hash, (at_ns, task)| {
+        hash.rotate_left(5).wrapping_mul(0x9e37_79b9).wrapping_add(at_ns * 64 + *task as u64)
     });
     (hash, machine.times(), machine.now_ns())
 }
@@ -442,7 +442,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn who_spins_for_one_that_waits_behind_it_is_a_deadlock() {
+fn a_spin_for_a_task_that_waits_for_the_same_cpu_is_a_deadlock() {
     let machine = machine(&[]);
     let word = word(&machine);
     let theirs = word.clone();
@@ -454,7 +454,7 @@ fn who_spins_for_one_that_waits_behind_it_is_a_deadlock() {
 }
 
 #[test]
-fn anywhere_who_spins_loses_the_cpu_to_the_one_for_which_it_waits() {
+fn with_preemption_anywhere_a_spinner_loses_the_cpu_to_the_awaited_task() {
     let machine = machine(&[ANYWHERE]);
     let word = word(&machine);
     let theirs = word.clone();

@@ -60,7 +60,7 @@ impl LockVisitor<Sim> for Crowd<'_> {
 }
 
 #[test]
-fn locks_that_sleep_exclude_and_wake_whoever_runs_when() {
+fn locks_that_sleep_exclude_and_wake_in_any_schedule() {
     for name in [
         "qspinlock-park",
         "qspinlock-preemptible",

@@ -159,7 +159,7 @@ fn awake_ns(contest: Contest) -> u64 {
 
 /// Every task has a CPU. If sections are longer than the first waiter looks, it sleeps.
 #[test]
-fn who_is_first_in_line_has_its_turn_in_time() {
+fn the_first_waiter_has_its_turn_in_time() {
     let due_ns = constant("DUE_NS");
     for (spec, contest) in contests(0).chain(contests(1)) {
         let seen = run(&spec, contest);
@@ -177,10 +177,10 @@ fn who_is_first_in_line_has_its_turn_in_time() {
 }
 
 /// The first waiter may have no CPU. A release after the due time reaches the queue only when the
-/// next waiter stands in it. This waiter may have no CPU either, for as long as the turns of some
-/// tasks.
+/// next waiter is in it. This waiter may have no CPU either, for as long as the turns of some tasks
+/// last.
 #[test]
-fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {
+fn the_first_waiter_has_its_turn_in_time_even_without_a_cpu() {
     /// How long each of two tasks has a CPU before the other does.
     const SLICE_NS: u64 = 12 * MS;
     for (spec, contest) in contests(3).chain(contests(8)) {
@@ -196,7 +196,7 @@ fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {
 
 /// The waiters that were preferred together have their turns after that.
 #[test]
-fn who_is_next_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
+fn the_next_waiter_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
     let mut longest_ns = 0;
     let seeds =
         |(spec, contest)| [7, 8, 9].map(|seed| (MachineSpec::clone(&spec), Contest { seed, ..contest }));

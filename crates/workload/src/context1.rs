@@ -7,7 +7,7 @@
 //!         insert: read and write a few lines, the first last
 //!         unlock
 //!         wake the partner
-//!         sleep until woken  }        (one of the two is awake at a time)
+//!         sleep until woken  }        (one thread of a pair is awake at a time)
 //! ```
 //! The original consists of two processes and two pipes. A number goes to and fro, and round trips
 //! are counted. Each hop briefly takes several locks of the kernel (wait queue, sleeper, run
@@ -166,7 +166,7 @@ mod tests {
         Params { section: WorkLength { ns: 0, turns: 10 }, lines: 3, think: WorkLength { ns: 0, turns: 10 } };
 
     #[test]
-    fn every_hop_leaves_its_mark_and_who_has_had_enough_ends_both() {
+    fn every_hop_leaves_its_mark_and_either_observer_ends_both_threads() {
         // The threads alternate. When one of them makes its last hop, the other has made as many
         // hops, or one less.
         assert_eq!(hops::<McsLock<Os>>(3, [100, 1000], SHORT), 3 * (100 + 99));

@@ -1,10 +1,15 @@
 //! A kernel's futex: threads of a process sleep on words of their memory.
 //!
 //! ```text
-//! bucket   waiters: how many sleep here, or are about to | lock | queue           a line of its own, of some words' sleepers
+//! bucket   waiters: the number of threads that sleep here or are about to | lock | queue
+//!          (on its own cache line; for the sleepers of some words)
 //!
-//! wait:  count oneself; lock; the word is as expected: queue, unlock, sleep until taken out; if not: unlock, uncount oneself
-//! wake:  nobody is counted: done; lock; take the first out, and uncount them; unlock; then call them
+//! wait:  increment `waiters`; lock
+//!        if the word is as expected: enter the queue, unlock, sleep until removed from it
+//!        otherwise: unlock, decrement `waiters`
+//! wake:  if `waiters` is 0: return
+//!        lock; remove the first waiters for the word, subtract them from `waiters`; unlock
+//!        wake the removed waiters
 //! ```
 //! A kernel finds the bucket of a word by a hash. Words that share a bucket wait for each other's
 //! sections of the bucket's lock, even if no other thread takes the locks that the words belong to.
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_another_value_does_not_sleep() {
+    fn a_thread_that_finds_another_value_does_not_sleep() {
         let (bucket, word, mut node) = (Bucket::<Os, Mcs>::default(), Word::new(7), Node::default());
         let futex = Calls::new(&bucket, &mut node, AT_ONCE);
         futex.wait(&word, 8);
@@ -186,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_takes_out_as_many_as_it_says_and_those_of_its_word_only() {
+    fn a_wake_up_takes_out_the_given_number_and_only_of_its_word() {
         let (bucket, words) = (Bucket::default(), [const { Word::new(0) }; 2]);
         asleep(&bucket, &words, |futex| {
             // Repeat the wake-up: a thread that has incremented the count may still have to read

@@ -3,8 +3,8 @@
 //! constants.
 //!
 //! ```text
-//! user:  loop {  list of 100 jobs, shuffled; each is one of two kinds  }
-//!        or so many jobs and a round: its end
+//! user:         loop {  list of 100 jobs, shuffled; each is one of two kinds  }
+//!               or a fixed number of jobs and one more round, and then the user ends
 //!
 //! quiet job:    steps {  compute;  give way;  perhaps sleep  }
 //! locking job:  rounds {  sections {  compute;  one of K locks, at random, or the root's
@@ -13,9 +13,10 @@
 //!                                     work of the section; perhaps sleep
 //!                                     unlock  }
 //!                         give way;  perhaps sleep  }
-//!               sections, hardly anything but giving way between them: what it has is taken apart
-//! both:         once in each step or round, a short section of one spinlock that everybody shares; and updates of a
-//!               counter that everybody shares, spread over what is computed
+//!               at the end, sections with little between them except giving way: the job
+//!               releases its resources
+//! both:         in each step or round, one short section of a spinlock that all users share
+//!               updates of a counter that all users share, spread over the computation
 //! ```
 //! The population is closed: a user begins its next job when it has finished one. A locking job's
 //! round represents one or a few system calls, such as a fork and the child's exit. The same user
@@ -224,7 +225,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     ) -> Self {
         assert!(guarded.len() > usize::from(params.has_root_among_locks()), "no locks");
         assert!((1..=LINES_MAX).contains(&params.lines), "{} lines", params.lines);
-        assert!(params.steps > 0 && params.rounds > 0 && params.sections > 0, "jobs of nothing");
+        assert!(params.steps > 0 && params.rounds > 0 && params.sections > 0, "jobs without work");
         let list = core::array::from_fn(|job| (job as u64) < params.locking_percent);
         let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         Self { guarded, common, node, params, list, tally: Tally::default(), rng }

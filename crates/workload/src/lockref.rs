@@ -4,9 +4,9 @@
 //! ```text
 //!  word   31..1  unused     0  held     63..32  references
 //!
-//!  0, n -> 0, n+1    get    0, n -> 0, n-1    put        by compare-exchange, while the lock is not held
-//!  0, n -> 1, n      whoever has the lock: nobody changes the count by compare-exchange from here on
-//!  1, n -> 0, n+1    get    1, n -> 0, n-1    put        one store, before the lock is released
+//!  0, n -> 0, n+1    get    0, n -> 0, n-1    put    by compare-exchange, without the lock
+//!  0, n -> 1, n      the holder of the lock: from now on no compare-exchange changes the count
+//!  1, n -> 0, n+1    get    1, n -> 0, n-1    put    one store, before the lock is released
 //! ```
 //! 1. Only the holder of the lock sets `held`. The word is written by a plain store only while
 //!    `held` is set.
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_lock_is_held_they_are_counted_under_it() {
+    fn references_are_counted_under_the_lock_while_it_is_held() {
         let (lockref, node, is_done) = (Counted::default(), Default::default(), AtomicBool::new(false));
         // SAFETY: the node is this thread's own, and the lock is unlocked below.
         unsafe { lockref.lock.lock(&node) };

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! get:  sections {  search, a part of it
-//!                   lock            (the database's mutex, which is the C library's: waiters sleep in the kernel's futex)
+//!                   lock            (the database's mutex, from the C library: waiters sleep in
+//!                                    the kernel's futex)
 //!                   references: read and write a few lines, the first last
 //!                   unlock  }
 //! ```

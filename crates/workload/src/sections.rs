@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn spells_vary_about_their_length() {
+    fn lengths_vary_about_their_mean() {
         let whole = WorkLength { ns: 1000, turns: u64::MAX / 2 };
         let (shortest, longest) = (whole.vary(0), whole.vary(u32::MAX));
         assert_eq!((shortest.ns, longest.ns), (500, 1499));

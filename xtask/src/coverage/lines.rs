@@ -256,7 +256,7 @@ fn ships() {}
     }
 
     #[test]
-    fn what_is_no_tracefile_is_refused() {
+    fn a_file_that_is_no_tracefile_is_refused() {
         assert!(read("DA:1", Path::new("/r")).is_err());
         assert!(read("DA:one,1", Path::new("/r")).is_err());
     }

@@ -16,17 +16,19 @@ pub struct Reason {
 }
 
 const COMPILER: &str = "runs only in the compiler: parts of locks and of their list in `const`";
-const RACE: &str = "needs another's write between two instructions: the torture often has it, but not always";
-const CONTROL: &str = "needs another's write between two instructions, and nobody tortures this control";
+const RACE: &str =
+    "needs another thread's write between two instructions: the torture often has it, but not always";
+const CONTROL: &str =
+    "needs another thread's write between two instructions, and the torture leaves this control out";
 const WATCH: &str = "only where a processor can watch a line (aarch64); here AVAILABLE is false";
 const UNCOUNTED: &str = "does nothing: for platforms that do not count";
-const NEVER: &str = "says that it cannot happen: only a condition that breaks its contract leads there";
+const NEVER: &str = "states that this cannot happen: only a condition that breaks its contract leads there";
 const ASSERTED: &str = "a debug assertion panics before it, where it is compiled";
 const WEAK: &str = "needs a weak compare-exchange that fails for no reason, which it never does on x86-64";
 const UNASKED: &str =
-    "needs another's write between two instructions, and the torture neither drains, disowns nor upgrades";
+    "needs another thread's write between two instructions; the torture never drains, disowns or upgrades";
 const SOME: &str =
-    "needs another's write between two instructions: the torture has some of these, and not always";
+    "needs another thread's write between two instructions: the torture has some of these, and not always";
 const NOTHING: &str = "does nothing: for platforms where the operating system takes the processor anywhere";
 
 const ZEROED: &str =

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_over_what_orders_nothing() {
+    fn passes_over_tokens_that_order_nothing() {
         for text in [
             "// Acquire\n/// Release\nfn f() { /* fence(SeqCst); */ }",
             "use core::sync::atomic::Ordering::{Acquire, Release};",

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_by_its_first_line() {
+    fn output_that_is_no_json_is_shown_by_its_first_line() {
         assert_eq!(shown("a\nb\n", "a\nc\n"), ["standard output, line 2: b -> c"]);
         assert_eq!(shown("[]", ""), ["standard output, line 1: [] -> (nothing)"]);
         assert_eq!(shown("[1]", "[ 1]"), ["standard output, line 1: [1] -> [ 1]"]);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_lines_are_read_back() {
         let line = Line::new("0123456789abcdef".into(), "simulate --lock mcs");
         let text = format!("# A comment.\n{line}\n");
         assert_eq!(text, "# A comment.\n0123456789abcdef simulate --lock mcs\n");

@@ -244,7 +244,7 @@ lock    family   what it is                promise to a waiter
 tas     classic  a lock of one word, and   none
                  of more words
 cna-v13 Linux    CNA                       its turn
-lock-busted control excludes nobody        none
+lock-busted control excludes no thread     none
 ";
 
     const MACHINES: &str = "\

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn a_missing_program_is_refused() {
         assert!(Program::at(Path::new("/nowhere/nearlock")).is_err());
     }
 }

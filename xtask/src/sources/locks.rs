@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_what_follows_imports_and_tests() {
+    fn looks_at_code_after_imports_and_tests() {
         for before in ["use a::b;", "#[cfg(test)] mod tests {}", "#[cfg(test)] mod tests;", "#[inline]"] {
             assert_eq!(unexplained(&format!("{before}\nfn f() {{ a(Acquire); }}")), [format!("{LOCK}:2")]);
         }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_locks_make_known_numbers_of_them() {
+    fn known_locks_have_known_numbers_of_atomics() {
         for (lock, expected) in [
             ("tas", 1.0),
             ("ttas", 1.0),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_are_counted_where_there_are_any() {
+    fn atomics_of_readers_are_counted_if_the_lock_has_readers() {
         for (lock, expected) in [("rwsem", Some(2.0)), ("rwsem-xadd-base", Some(2.0))] {
             let lock = Subject::named(lock).expect("is in the list");
             assert_eq!(per_shared_pair(lock, Setting::DEFAULTS), expected, "{}", lock.name);
@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn every_working_lock_makes_at_least_one_and_always_as_many() {
+    fn every_working_lock_makes_a_constant_number_of_atomics() {
         for lock in Subject::working() {
-            let each = per_pair(lock, Setting::DEFAULTS).expect("it comes to an end");
+            let each = per_pair(lock, Setting::DEFAULTS).expect("it ends");
             assert!(each >= 1.0 && each.fract() == 0.0, "{}: {each}", lock.name);
         }
     }

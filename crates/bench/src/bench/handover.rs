@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! holder                                    waiter
-//! until the other is about to lock  <----   says that it is about to lock
-//! works for the section (it waits now)      lock ... waits
-//! notes the time, unlock            ---->   lock returns; notes the time
-//! until the other has it            <----   says that it has it
+//! waits for this message            <----   says that it is about to lock
+//! works; the waiter waits by now            lock: waits
+//! notes the time; unlock            ---->   lock returns; notes the time
+//! waits for this message            <----   says that it has the lock
 //! ```
 //! Then they swap roles. Every hand-over is to a thread that is known to wait. The last holder has
 //! no opportunity to take the lock again.

@@ -82,7 +82,7 @@ pub const PEERS: &[Peer] = &[
     peer("parking-lot-0.13", "parking_lot::Mutex of the crate parking_lot 0.13", Leave, of::<mutexes::ParkingLot013>()),
     peer("usync", "usync::Mutex of the crate usync 0.2", Leave, of::<mutexes::Usync>()),
     peer("spin", "spin::Mutex of the crate spin 0.12", Stay, of::<mutexes::Spin>()),
-    peer("pthread-mutex", "pthread_mutex_t of the C library, as it is unless asked for otherwise", Leave, pthread::NORMAL),
+    peer("pthread-mutex", "pthread_mutex_t of the C library, of the default kind", Leave, pthread::NORMAL),
     peer("pthread-adaptive", "pthread_mutex_t of the C library, of the kind that spins first", Leave, pthread::ADAPTIVE),
     peer("pthread-spin", "pthread_spinlock_t of the C library", Stay, pthread::SPIN),
     peer("tbb-mutex", "tbb::mutex of oneTBB (C++)", Leave, foreign::TBB_MUTEX),
@@ -92,7 +92,7 @@ pub const PEERS: &[Peer] = &[
     peer("ck-mcs", "ck_spinlock_mcs of Concurrency Kit (C)", Stay, foreign::CK_MCS),
     peer("nsync", "nsync_mu of nsync (C)", Leave, foreign::NSYNC_MU),
     peer("absl", "absl::Mutex of Abseil (C++)", Leave, foreign::ABSL_MUTEX),
-    peer("near-mutex-called", "our near-mutex behind calls, as these are: what they cost", Leave, called::NEAR_MUTEX),
+    peer("near-mutex-called", "our near-mutex behind function calls, to show their cost", Leave, called::NEAR_MUTEX),
     peer("std-rwlock", "std::sync::RwLock of the compiler's standard library", Leave, of_rw::<rwlocks::Std>()),
     peer("parking-lot-0.12-rwlock", "parking_lot::RwLock of the crate parking_lot 0.12", Leave, of_rw::<rwlocks::ParkingLot>()),
 ];
@@ -149,7 +149,7 @@ impl Peer {
     ///
     /// If the peer is not available on this system, or if something has to be installed first.
     pub fn obtain(&self) -> Result<(), MissingPeer> {
-        let needs_linux = || Err("it needs Linux, and glibc".to_owned());
+        let needs_linux = || Err("it needs Linux and glibc".to_owned());
         let obtained = self.lock.as_ref().map_or_else(needs_linux, |lock| (lock.obtain)());
         obtained.map_err(|reason| MissingPeer { name: self.name, reason })
     }
@@ -177,12 +177,12 @@ mod tests {
     use nearlock_collection::subjects::SUBJECTS;
 
     #[test]
-    fn their_names_are_those_that_the_laboratory_knows() {
+    fn the_laboratory_knows_the_names_of_all_peers() {
         assert!(PEERS.iter().map(|peer| peer.name).eq(names::PEERS.iter().copied()));
     }
 
     #[test]
-    fn no_peer_is_called_like_another_or_like_a_lock() {
+    fn no_peer_has_the_name_of_another_peer_or_of_a_lock() {
         let mut names: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
         names.extend(SUBJECTS.iter().map(|subject| subject.name));
         names.sort_unstable();

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_executed_twice_counts_twice() {
+    fn code_that_runs_twice_counts_twice() {
         let word = AtomicU64::new(0);
         let count = |times: u64| {
             executed(&mut || {

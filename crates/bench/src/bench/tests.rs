@@ -131,7 +131,7 @@ fn every_lock_with_readers_keeps_writers_apart_from_them() {
 }
 
 #[test]
-fn a_reader_alone_is_measured_as_one() {
+fn a_reader_alone_is_measured_as_a_reader() {
     let mut plan = plan(Mode::Uncontended, &["rwsem-xadd", "std-rwlock"]);
     let cell = |percent| {
         let point = Point { read_percent: Some(percent), ..Point::ALONE };
@@ -167,7 +167,7 @@ fn one_thread_alone_has_no_waits() {
 
 /// The two counts share only the locks' source.
 #[test]
-fn what_is_counted_natively_is_what_is_counted_in_the_simulator() {
+fn native_counts_are_those_of_the_simulator() {
     let simulated = |lock: &Subject| atomics::per_pair(lock, Setting::DEFAULTS);
     let of_algorithm = |lock: &Subject| Subject::named(lock.algorithm.name).and_then(simulated);
     // Each instruction of a lock costs a signal here. So a preset is counted only if its number of
@@ -187,7 +187,7 @@ fn what_is_counted_natively_is_what_is_counted_in_the_simulator() {
 
 /// Locks that model another library's mutex have as many atomics as that library's own code.
 #[test]
-fn protocols_make_as_many_atomics_as_what_they_are_of() {
+fn models_of_mutexes_make_as_many_atomics_as_the_originals() {
     let pairs = [
         ("std-mutex-protocol", "std"),
         ("parking-lot-0.12-protocol", "parking-lot-0.12"),
@@ -235,7 +235,7 @@ fn hand_overs_are_timed() {
 }
 
 #[test]
-fn a_lock_that_excludes_nobody_is_found_out() {
+fn a_lock_that_does_not_exclude_is_detected() {
     let mut plan = plan(Mode::Free, &["mcs", "lock-busted"]);
     // Sections are so long that even on one CPU a thread is preempted in a section.
     plan.cells[0].point.section_ns = 50_000;
@@ -261,7 +261,7 @@ fn calls_are_made_over_every_algorithm() {
 }
 
 #[test]
-fn calls_over_a_lock_that_excludes_nobody_are_found_out() {
+fn calls_over_a_lock_that_does_not_exclude_are_detected() {
     for calls in [Calls::Open1, Calls::Lock2] {
         let mut plan = plan(Mode::Calls(calls), &["lock-busted"]);
         plan.cells[0].point.section_ns = 50_000;
@@ -272,7 +272,7 @@ fn calls_over_a_lock_that_excludes_nobody_are_found_out() {
 }
 
 #[test]
-fn a_lock_that_does_not_wait_is_found_out() {
+fn a_lock_that_does_not_wait_is_detected() {
     if TestBed::this().allowed.len() < 2 {
         return;
     }
@@ -292,7 +292,7 @@ fn rounds_are_in_many_orders_and_always_complete() {
 }
 
 #[test]
-fn a_lock_without_operations_is_no_times_as_fast() {
+fn the_ratio_of_a_lock_without_operations_is_0() {
     let plan = plan(Mode::Free, &["mcs", "ttas"]);
     let sample = |ns| Sample { ns_per_op: Some(ns), ..Sample::default() };
     let (none, some) = (Some(vec![sample(f64::INFINITY); 2]), Some(vec![sample(100.0); 2]));
@@ -308,18 +308,14 @@ fn a_lock_without_operations_is_no_times_as_fast() {
 
 /// The page has the cost of each algorithm. A preset may be newer than the measurement.
 #[test]
-fn the_page_of_costs_has_the_cost_of_each() {
+fn the_page_of_costs_has_the_cost_of_each_algorithm() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/laboratory/costs.md");
     let text = std::fs::read_to_string(page).expect("docs/laboratory/costs.md");
     let (_, costs) = text.split_once("## What they cost uncontended").expect("a section of costs");
     let has = |costs: &str, name: &str| costs.lines().any(|line| line.starts_with(&format!("{name} ")));
     let (locks, readers) = costs.split_once("Of a reader alone").expect("a part about readers");
     for lock in Subject::working().filter(|lock| lock.positions.is_empty()) {
-        assert!(
-            has(locks, lock.name),
-            "docs/laboratory/costs.md lacks {}: the command stands there",
-            lock.name
-        );
+        assert!(has(locks, lock.name), "docs/laboratory/costs.md lacks {}, and names the command", lock.name);
         assert!(!lock.is_rw() || has(readers, lock.name), "its readers' part lacks {}", lock.name);
     }
 }

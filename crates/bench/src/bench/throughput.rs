@@ -1,7 +1,7 @@
 //! Throughput: many threads that lock the same lock, directly or in [system calls](super::calls).
 //!
 //! ```text
-//! | warm-up | counted: nobody looks at a clock | timed: every wait is measured | end |
+//! | warm-up | counted: no thread reads the clock | timed: every wait is measured | end |
 //! ```
 //! The windows are separate because reading the clock costs as much as an uncontended lock. Half of
 //! that cost would lie in the section.

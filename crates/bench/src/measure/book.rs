@@ -151,13 +151,13 @@ impl<'a> Book<'a> {
         let layout = self.layout;
         if machine.is_virtual {
             page.note(
-                "a virtual machine: the hypervisor may put its CPUs on cores that are nearer or farther than it says, and \
-                 elsewhere next time",
+                "a virtual machine: the hypervisor may put its CPUs on cores that are nearer or farther than it reports, \
+                 and may change this",
             );
         }
         if let Some(load) = machine.load.filter(|load| *load > LOAD_PER_CPU_MAX * machine.cpus as f64) {
             page.note(format!(
-                "the machine was busy (load average {load:.2}): wake-ups, switches and ticks take longer on such a one"
+                "the machine was busy (load average {load:.2}): wake-ups, switches and ticks then take longer"
             ));
         }
         if !layout.left_out.is_empty() {
@@ -172,9 +172,7 @@ impl<'a> Book<'a> {
             );
         }
         if let Some(cpus) = self.quota {
-            page.note(format!(
-                "a quota of {cpus:.2} CPUs holds for the process, which the file does not know of"
-            ));
+            page.note(format!("the process has a quota of {cpus:.2} CPUs, which the file does not contain"));
         }
         if layout.smt() > 1 {
             page.note("model.smt_speed and model.smt_miss_scale are not measured: they have their defaults");
@@ -215,7 +213,7 @@ impl<'a> Book<'a> {
             "model.futex_call_ns",
             &self.futex_call,
             Nature::Typical,
-            "futex call that wakes nobody",
+            "futex call that wakes no thread",
         );
         let call_ns = page.or_default("futex_call_ns", call, &mut model.futex_call_ns);
         let less = |samples: &[f64], ns: f64| samples.iter().map(|sample| sample - ns).collect::<Vec<_>>();
@@ -223,7 +221,7 @@ impl<'a> Book<'a> {
             "model.wake_latency_ns",
             &less(&self.wake, call_ns),
             Nature::Typical,
-            "from a call that wakes a sleeper on another CPU until that runs, less such a call",
+            "from a call that wakes a sleeper on another CPU until it runs, minus such a call",
         );
         page.or_default("wake_latency_ns", wake, &mut model.wake_latency_ns);
         let switch = page.add(
@@ -231,13 +229,13 @@ impl<'a> Book<'a> {
             // A hand-over has two calls: one wakes up the other thread, and one sleeps.
             &less(&self.switch, 2.0 * call_ns),
             Nature::Typical,
-            "from a thread that goes to sleep to the next on the same CPU",
+            "from a thread that goes to sleep to the next thread on that CPU",
         );
         page.or_default("context_switch_ns", switch, &mut model.context_switch_ns);
         let meaning = "membarrier that interrupts one other CPU";
         let fence = page.add("model.heavy_fence_ns", &self.heavy_fence, Nature::Typical, meaning);
         page.or_default("heavy_fence_ns", fence, &mut model.heavy_fence_ns);
-        let meaning = "from a thread that wakes another on another CPU, and sleeps, until that runs";
+        let meaning = "from a thread that wakes one on another CPU, and sleeps, until that one runs";
         page.add("futex_hand_over_ns", &self.hand_over, Nature::Typical, meaning);
         self.add_tick(page, &mut model);
         model.load_of_modified = self.load_of_modified();

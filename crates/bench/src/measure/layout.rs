@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_cannot_have_is_cut() {
+    fn a_machine_is_cut_to_what_a_file_can_have() {
         let numbers: Vec<String> = (0..400).map(|cpu| cpu.to_string()).collect();
         let each: Vec<&str> = numbers.iter().map(String::as_str).collect();
         let nodes: [(&str, &[u32]); 2] = [("0-199", &[10, 20]), ("200-399", &[20, 10])];

@@ -1,9 +1,12 @@
 //! Cache lines that move between cores, and the timed accesses to them.
 //!
 //! ```text
-//! page 0   . X . . . . . . . w . . . . . . . X . ...     X  one of the lines that move: 4 to a page of 4 KiB,
-//! page 1   . . . X . . . . . . . w . . . . . . . X ...       so that each set of a cache holds equally many
-//!  ...                                                   w  a line that is only touched, for the page's translation
+//! page 0   . X . . . . . . . w . . . . . . . X . ...
+//! page 1   . . . X . . . . . . . w . . . . . . . X ...
+//!  ...
+//!
+//! X  a line that moves: four in a page of 4 KiB, so that each set of a cache holds equally many
+//! w  a line that is only touched, for the page's translation
 //! ```
 //! Each line holds the offset of the next one, in a random order over all pages. So an access
 //! cannot begin before the previous one has ended, and no prefetcher can predict the order.

@@ -48,7 +48,7 @@ pub fn wake(cpus: [u32; 2], samples: usize, conditions: Conditions) -> Result<Ve
     let Conditions { clock_ns, priority } = conditions;
     let alarm = Alarm::default();
     let rings = u32::try_from(samples).unwrap_or(u32::MAX);
-    let results = on_cpus(&cpus, Rank::Foremost, priority, &|who| match who {
+    let results = on_cpus(&cpus, Rank::Foremost, priority, &|thread| match thread {
         0 => (1..=rings).filter_map(|number| alarm.ring(number, clock_ns)).collect(),
         _ => {
             (1..=rings).for_each(|number| alarm.sleep(number));
@@ -96,11 +96,11 @@ pub fn futex_hand_over(
     let Conditions { clock_ns, priority } = conditions;
     const ROUND_TRIPS: u32 = 16;
     let word = AtomicU32::new(0);
-    let results = on_cpus(&cpus, rank, priority, &|who| {
+    let results = on_cpus(&cpus, rank, priority, &|thread| {
         let sample = |sample: usize| {
             let began = <Os>::now_ns();
             for trip in 0..ROUND_TRIPS {
-                let mine = 2 * (sample as u32 * ROUND_TRIPS + trip) + who as u32;
+                let mine = 2 * (sample as u32 * ROUND_TRIPS + trip) + thread as u32;
                 loop {
                     match word.load(Relaxed) {
                         now if now == mine => break,
@@ -122,9 +122,9 @@ pub fn futex_hand_over(
 pub fn heavy_fence(cpus: [u32; 2], samples: usize, conditions: Conditions) -> Result<Vec<f64>, MeasureError> {
     let Conditions { clock_ns, priority } = conditions;
     let over = AtomicU32::new(0);
-    let results = on_cpus(&cpus, Rank::Foremost, priority, &|who| {
+    let results = on_cpus(&cpus, Rank::Foremost, priority, &|thread| {
         let mut times = Vec::new();
-        if who == 0 {
+        if thread == 0 {
             for _ in 0..samples {
                 let began = <Os>::now_ns();
                 <Os as AsymFence>::heavy();

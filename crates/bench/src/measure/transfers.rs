@@ -168,7 +168,7 @@ pub fn measure(cast: &Cast, rounds: usize, conditions: Conditions) -> Result<Sam
     let homes = [lines(cast.measurer)?, lines(cast.holder)?];
     let stage = Stage { cast, rounds, clock_ns, homes: &homes, ended: OwnLine::default() };
     let cpus: Vec<u32> = [cast.measurer, cast.holder].into_iter().chain(cast.reader).collect();
-    let mut samples = on_cpus(&cpus, Rank::Foremost, priority, &|who| stage.play(who))?;
+    let mut samples = on_cpus(&cpus, Rank::Foremost, priority, &|thread| stage.play(thread))?;
     Ok(samples.swap_remove(MEASURER))
 }
 
@@ -186,9 +186,9 @@ pub fn measure_memory(cpu: u32, rounds: usize, conditions: Conditions) -> Result
 
 impl Stage<'_> {
     /// All turns of one thread.
-    fn play(&self, who: usize) -> Samples {
+    fn play(&self, thread: usize) -> Samples {
         let scratch =
-            (who == MEASURER).then(|| vec![1_u64; self.cast.displace.unwrap_or(0) / size_of::<u64>()]);
+            (thread == MEASURER).then(|| vec![1_u64; self.cast.displace.unwrap_or(0) / size_of::<u64>()]);
         let scratch = scratch.unwrap_or_default();
         let mut samples = Samples::new();
         let mut turn = 0;
@@ -202,7 +202,7 @@ impl Stage<'_> {
                 for lines in homes {
                     for &(actor, act) in &script {
                         turn += 1;
-                        if actor == who {
+                        if actor == thread {
                             self.wait_for_turn(turn);
                             times.extend(perform(act, lines, &scratch, self.clock_ns));
                             // Ordering: Release, pairs with the Acquire of `wait_for_turn`: this
@@ -211,15 +211,15 @@ impl Stage<'_> {
                         }
                     }
                 }
-                if who == MEASURER && times.len() == homes.len() {
+                if thread == MEASURER && times.len() == homes.len() {
                     let mean = times.iter().sum::<f64>() / times.len() as f64;
                     samples.entry(kind).or_default().push(mean);
                 }
             }
         }
-        if who != READER {
+        if thread != READER {
             self.wait_for_turn(turn + 1);
-            let passes = (0..self.rounds).map(|round| self.ping_pong(who, round)).collect();
+            let passes = (0..self.rounds).map(|round| self.ping_pong(thread, round)).collect();
             samples.insert(Kind::PingPong, passes);
         }
         samples
@@ -232,14 +232,14 @@ impl Stage<'_> {
     }
 
     /// Passes a word of each home to and fro. Returns the time of one pass, in ns.
-    fn ping_pong(&self, who: usize, round: usize) -> f64 {
+    fn ping_pong(&self, thread: usize, round: usize) -> f64 {
         const ROUND_TRIPS: usize = 64;
         let first = 2 * ROUND_TRIPS * round;
         let began = <Os>::now_ns();
         for lines in self.homes {
             let word = lines.word(0);
             for trip in 0..ROUND_TRIPS {
-                pass(word, first + 2 * trip + who);
+                pass(word, first + 2 * trip + thread);
             }
         }
         let ns = <Os>::now_ns() - began;

@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_up_and_down_is_flat() {
+    fn a_quantity_that_goes_up_and_down_is_flat() {
         let memory = Memory::of(&looks([8 * MIB, 800 * MIB, 70, 90], [0; 4])).unwrap();
         assert_eq!((memory.from, memory.problems().next()), (memory.to, None));
         assert_eq!(Memory::of(&[[0; 4]; 3]), None);
     }
 
     #[test]
-    fn whatever_grows_is_named() {
+    fn every_quantity_that_grows_is_named() {
         for (kind, growth) in Kind::ALL.into_iter().zip([8 * 1024, MIB, 1, 1]) {
             let mut each = [0; 4];
             each[kind as usize] = growth;

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_drawn_and_somebody_always_takes_part() {
+    fn every_kind_is_drawn_and_some_writer_always_takes_part() {
         let mut state = 1u32;
         let mut random = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_cancelled_and_waits_by_another_then() {
+    fn a_cancelled_waiter_gets_another_cancellation() {
         let storm = Storm::<OsWatched>::new(2);
         let [first, second] = [storm.cancellation(0), storm.cancellation(1)];
         std::thread::scope(|scope| {

@@ -81,14 +81,14 @@ pub(super) fn first_found(lock: &str, plan: &Plan) -> Tortured {
 }
 
 #[test]
-fn a_lock_that_excludes_nobody_is_found_out() {
+fn a_lock_that_does_not_exclude_is_detected() {
     let tortured = first_found("lock-busted", &plan());
     assert_eq!(tortured.verdict(), Verdict::Failure);
     assert!(matches!(tortured.problems[0], Problem::Exclusion { .. }), "{:?}", tortured.problems);
 }
 
 #[test]
-fn a_lock_that_wakes_nobody_is_found_out() {
+fn a_lock_that_wakes_no_waiter_is_detected() {
     let plan = Plan { duration: Duration::from_millis(500), hang: Duration::from_secs(1), ..plan() };
     let tortured = first_found("lock-lost-wakeup", &plan);
     assert!(matches!(tortured.problems[..], [Problem::Hang { .. }]), "{:?}", tortured.problems);

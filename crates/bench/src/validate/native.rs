@@ -326,7 +326,7 @@ mod tests {
         let measured = summary(&bursts, Some(28.0));
         assert_eq!((measured.bursts, measured.ops_per_us.median), (2, 2.0));
         assert_eq!(summary(&bursts, None).bursts, 4, "a description without such a figure lets all count");
-        assert_eq!(summary(&[burst(1, None)], Some(28.0)).bursts, 1, "one thread is as far away as ever");
+        assert_eq!(summary(&[burst(1, None)], Some(28.0)).bursts, 1, "one thread needs no distance");
         assert_eq!(summary(&bursts[1..3], Some(28.0)).bursts, 0);
     }
 
@@ -347,7 +347,7 @@ mod tests {
         let other = std::thread::scope(|scope| {
             let other = scope.spawn(|| both(1));
             assert!(both(0).iter().all(|ns| ns.is_some_and(|ns| ns > 0.0)));
-            other.join().expect("it passed on what it had")
+            other.join().expect("no panic")
         });
         assert!(other.iter().all(Option::is_some));
         assert_eq!(stage.word.0.load(Relaxed), 4 * TRIPS.iter().sum::<u64>());

@@ -54,7 +54,7 @@ mod tests {
     use crate::bench::statistics::Quartiles;
 
     #[test]
-    fn what_the_simulator_does_not_take_is_divided_between_section_and_rest() {
+    fn the_surplus_is_divided_between_section_and_rest() {
         let machine = MachineSpec::builtin("epyc-genoa-2s").expect("is built in");
         let cells = cells();
         // Each native operation takes this much longer than the simulated one, in ns.

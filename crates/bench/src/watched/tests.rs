@@ -83,7 +83,7 @@ fn every_lock_that_is_waited_for_calls_the_hooks() {
 }
 
 #[test]
-fn what_a_watched_thread_waits_is_noted() {
+fn waits_of_a_watched_thread_are_recorded() {
     const SLEEP: Duration = Duration::from_millis(2);
     thread::spawn(|| {
         assert_eq!(waited(), Waited::default());

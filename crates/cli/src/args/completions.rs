@@ -11,11 +11,11 @@ Examples:
   nearlock completions elvish > ~/.config/elvish/lib/nearlock.elv
   nearlock completions powershell | Out-String | Invoke-Expression          (a line of $PROFILE)
 
-Make the directory if it is not there, and start a new shell. Zsh also needs
+Create the directory if it does not exist, and start a new shell. Zsh also needs
 `fpath=(~/.zfunc $fpath); autoload -Uz compinit; compinit` in ~/.zshrc, and elvish `use nearlock` in
-its rc.elv. Of a list with commas the first name is completed.";
+its rc.elv. In a list with commas, only the first name is completed.";
 
-/// Writes a completion for a shell to standard output.
+/// Writes the completion script of a shell to standard output.
 #[derive(Debug, Args)]
 #[command(after_help = INSTALL)]
 pub struct CompletionsArgs {

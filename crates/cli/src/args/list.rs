@@ -7,18 +7,18 @@ use super::Format;
 const EXAMPLES: &str = "\
 Examples:
   nearlock list locks                    (the recommended ones first)
-  nearlock list locks cna                (those whose names contain cna, described)
+  nearlock list locks cna                (describes those whose names contain cna)
   nearlock list settings cna
   nearlock list machines --format json";
 
-/// Lists what can be named on the command line.
+/// Lists the names that the command line accepts.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ListArgs {
-    /// What to list. Without it, the lists that there are.
+    /// What to list. Without it, the available lists.
     #[arg(value_enum, value_name = "LIST")]
     pub what: Option<Listed>,
-    /// Only those whose name contains one of these words, whatever its case and hyphens.
+    /// Only names that contain one of these words. Case and hyphens are ignored.
     #[arg(value_name = "WORD")]
     pub words: Vec<String>,
     /// Describe all locks, not only name them.
@@ -32,11 +32,11 @@ pub struct ListArgs {
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
-    /// Locks, those that are broken on purpose included
+    /// Locks, including those that are broken on purpose
     Locks,
-    /// What a lock takes in brackets, besides the settings that it obeys
+    /// What a lock accepts in brackets, in addition to its settings
     Switches,
-    /// Locks of other libraries, which `bench` measures ours against
+    /// Locks of other libraries, which `bench` compares with
     Peers,
     /// What the simulated threads do with the locks
     Workloads,
@@ -44,9 +44,9 @@ pub enum Listed {
     Machines,
     /// Published tables that can be reproduced
     Tables,
-    /// What `--set` takes
+    /// What `--set` accepts
     Settings,
-    /// What the locks see of this machine
+    /// What the locks know about this machine
     Topology,
 }
 

@@ -13,9 +13,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ManArgs {
-    /// Write a page for the command and one for each of its commands (`nearlock.1`,
-    /// `nearlock-simulate.1`, ...) into this directory. It is made if it is not there; files of
-    /// the same name are replaced.
+    /// Write a page for `nearlock` and one for each of its commands (`nearlock.1`,
+    /// `nearlock-simulate.1`, ...) into this directory. It is created if necessary; files of the
+    /// same name are replaced.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 }

@@ -13,11 +13,11 @@ Examples:
       --set cna.threshold-ns=100000 --set machine.smt=1 --format csv
   nearlock simulate --machine epyc-rome-2s --lock mcs,cna --threads 1,8,64 --seeds 4 --out pictures
 
-One row per lock, number of threads and seed. All times are virtual nanoseconds; `ops_per_us` is
-acquisitions per microsecond by all threads together; the rare long holds of locktorture, which are
-not simulated, are in it at their mean, 500 ns divided by the number of threads. The same seed gives
-the same row, in every process. If a lock fails (exclusion violated, deadlock, livelock, starvation),
-the command that repeats it is printed.";
+One row per lock, number of threads and seed. All times are virtual nanoseconds. `ops_per_us` is
+acquisitions per microsecond by all threads together. It includes the mean of the rare long holds
+of locktorture, which are not simulated: 500 ns divided by the number of threads. The same seed
+gives the same row, in every process. If a lock fails (exclusion violated, deadlock, livelock,
+starvation), the command that repeats the failure is printed.";
 
 /// Simulates locks on a machine.
 #[derive(Debug, Args)]
@@ -29,8 +29,8 @@ pub struct SimulateArgs {
     /// Workload (`nearlock list workloads`).
     #[arg(long, value_name = "W", default_value = "locktorture")]
     pub workload: String,
-    /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings
-    /// for itself, as in 'linux-mutex[handoff=off]'.
+    /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...] with its own switches and
+    /// settings, as in 'linux-mutex[handoff=off]'.
     #[arg(long, alias = "locks", value_name = "L,L,...", required = true)]
     pub lock: Vec<String>,
     /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 1x (one for each CPU of the
@@ -43,20 +43,20 @@ pub struct SimulateArgs {
     /// The first seed; the others follow it.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Set something of a lock, the machine, the workload or the simulation (`nearlock list
+    /// Change a setting of a lock, the machine, the workload or the simulation (`nearlock list
     /// settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
-    /// Record how long each of the workload's locks is waited for and held, in virtual time, and
-    /// show it in the columns of LOCK_PROFILING(9) and the events of lockstat(1) of FreeBSD.
-    /// Not with --format csv.
+    /// Record waits and holds of each of the workload's locks, in virtual time, and show them in
+    /// the columns of LOCK_PROFILING(9) and the events of lockstat(1) of FreeBSD. Not with
+    /// --format csv.
     #[arg(long)]
     pub lockstat: bool,
     /// How to write the results.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
-    /// Write the results into this directory too, as a picture (SVG), JSON and CSV. It is made if
-    /// it is not there; files of the same name are replaced.
+    /// Also write the results into this directory, as a picture (SVG), JSON and CSV. The
+    /// directory is created if necessary; files of the same name are replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -47,13 +47,13 @@ impl ThreadRange {
         Self { first: ThreadCount::PerCpu(threads), last: ThreadCount::PerCpu(threads) }
     }
 
-    /// The numbers that these are on a machine with so many CPUs.
+    /// The numbers of threads on a machine with this many CPUs.
     fn resolve(self, cpus: usize) -> RangeInclusive<usize> {
         self.first.resolve(cpus)..=self.last.resolve(cpus)
     }
 }
 
-/// All numbers of these ranges on a machine with so many CPUs, in their order, each once.
+/// All numbers of these ranges on a machine with this many CPUs, in their order, each once.
 pub fn resolve(ranges: &[ThreadRange], cpus: usize) -> Vec<usize> {
     let mut numbers = Vec::new();
     for number in ranges.iter().flat_map(|range| range.resolve(cpus)) {
@@ -64,7 +64,7 @@ pub fn resolve(ranges: &[ThreadRange], cpus: usize) -> Vec<usize> {
     numbers
 }
 
-/// No range has more numbers: that many cells would never end.
+/// The greatest length of a range. A run with more cells would take too long.
 const RANGE_MAX: usize = 4096;
 
 impl FromStr for ThreadRange {
@@ -90,7 +90,7 @@ impl FromStr for ThreadRange {
                 Err(format!("a range has at most {RANGE_MAX} numbers"))
             }
             (ThreadCount::PerCpu(_), ThreadCount::Exactly(_)) => {
-                Err("a range from a multiple of the CPUs ends with one, as in 1x..4x".to_owned())
+                Err("a range that begins with a multiple of the CPUs ends with one, as in 1x..4x".to_owned())
             }
             (first, last) => Ok(Self { first, last }),
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_of_threads_is_refused_with_what_would_be_one() {
+    fn an_invalid_number_of_threads_is_refused_with_the_valid_forms() {
         for (text, expected) in [
             ("0", "1 or more"),
             ("x", "as in 4x"),

@@ -19,21 +19,21 @@ use crate::report::provenance::Provenance;
 use crate::{interrupt, progress, report};
 use choice::Choice;
 
-/// A machine with so many runnable threads per CPU before the start is noisy.
+/// A machine with more runnable threads per CPU than this before the start is noisy.
 const LOAD_PER_CPU_MAX: f64 = 0.25;
-/// So is one on which the middle half of the baseline's rounds is wider than this share of the
-/// median.
+/// A machine is also noisy if the middle half of the baseline's rounds is wider than this share of
+/// the median.
 const SPREAD_MAX: f64 = 0.1;
 
-/// A run is to take no longer, unless its window is given.
+/// The greatest duration of a run whose window is not given.
 const LIMIT: Duration = Duration::from_secs(9 * 60);
-/// Windows that are chosen for that.
+/// The range of the windows that are chosen to meet the limit.
 const WINDOW_LEAST: Duration = Duration::from_millis(10);
 const WINDOW_MOST: Duration = Duration::from_millis(50);
-/// How long it takes is said ahead if it is longer than this.
+/// The duration of a run is printed at its start if it is longer than this.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Measures what was asked for.
+/// Measures the requested locks.
 pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     let machine = TestBed::this();
     let plan = plan(args, &machine)?;
@@ -62,7 +62,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     }
     if let Some(spread) = measured.spread.filter(|spread| spread.share > SPREAD_MAX) {
         report::say(format_args!(
-            "warning: noisy machine: the middle half of {}'s rounds is {:.0} % wide; take more rounds",
+            "warning: noisy machine: the middle half of {}'s rounds is {:.0} % wide; use more rounds",
             spread.baseline,
             spread.share * 100.0
         ));
@@ -89,8 +89,8 @@ fn write(out: &mut impl Write, result: &Measured, format: Format) -> io::Result<
     }
 }
 
-/// The results as files: a picture of what threads have that keep their processors, and one of what
-/// the scheduler moves.
+/// Writes the results as files, with a picture for pinned threads and one for threads that the
+/// scheduler places.
 fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
     let mut pictures = Vec::new();
     for modes in [&[Mode::Parallel][..], &[Mode::Free, Mode::Oversubscribed]] {
@@ -121,14 +121,14 @@ fn warn_before(machine: &TestBed, plan: &Plan) {
     }
     if let Some(load) = machine.load.filter(|load| *load > LOAD_PER_CPU_MAX * machine.cpus as f64) {
         report::say(format_args!(
-            "warning: noisy machine: {load:.2} threads ran on {} CPUs in the minute before (load average)",
+            "warning: noisy machine: {load:.2} threads ran on {} CPUs in the last minute (load average)",
             machine.cpus
         ));
     }
     let most = plan.cells.iter().map(|cell| cell.point.threads).max().unwrap_or(0);
     if plan.waiting == Waiting::Spin && most > machine.cpus {
         report::say(format_args!(
-            "warning: --wait spin is for a CPU each, and there are {most} threads on {} CPUs",
+            "warning: --wait spin needs a CPU for each of the {most} threads, and there are {}",
             machine.cpus
         ));
     }

@@ -21,8 +21,8 @@ pub fn run(args: &CompletionsArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Success)
 }
 
-/// The command for completion only: it takes no names but those that are known, whose slips the
-/// real one explains better.
+/// The command for completion only. It accepts known names only. The real command accepts all, and
+/// its messages explain mistakes better.
 fn with_names(command: Command) -> Command {
     let locks: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
     let locks_or_all = [&locks[..], &["all"]].concat();

@@ -14,7 +14,7 @@ use crate::args::{Cli, ManArgs};
 
 /// The pages cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("--out {}: {source}: it must be a directory that can be written to, or made", path.display())]
+#[error("--out {}: {source}: it must be a directory that can be written to, or created", path.display())]
 struct OutError {
     path: PathBuf,
     source: io::Error,
@@ -50,7 +50,7 @@ fn page_name(command: &Command) -> &str {
 /// The page of the command, which is the root or one of its commands.
 fn page(command: &Command, root: &Command) -> io::Result<String> {
     let version = root.get_version().unwrap_or_default();
-    // The generator would run the lines of examples together.
+    // The generator would join the lines of examples.
     let opening = command.clone().after_help(Resettable::Reset);
     let opening = opening.subcommand_help_heading("COMMANDS").subcommand_value_name("COMMAND");
     let man = Man::new(opening).source(format!("{} {version}", root.get_name()));
@@ -58,15 +58,15 @@ fn page(command: &Command, root: &Command) -> io::Result<String> {
     man.render(&mut text)?;
     let text = String::from_utf8(text).map_err(io::Error::other)?;
     let closing = closing(command, root).render();
-    // Both begin with the same definitions. They are needed once, and a page begins with its title.
+    // Both begin with the same definitions, which are needed once. A page begins with its title.
     let definitions = Roff::new().render();
     let [text, closing] = [&text, &closing].map(|part| part.strip_prefix(&definitions).unwrap_or(part));
     let (title, sections) = text.split_once('\n').unwrap_or((text, ""));
     Ok(format!("{title}\n{definitions}{sections}{closing}"))
 }
 
-/// The end of `--help` in sections; in each page the exit status, which is at the end of the
-/// root's.
+/// The end of `--help` in sections. Each page also has the exit status, which is at the end of the
+/// root's help.
 fn closing(command: &Command, root: &Command) -> Roff {
     let help = |command: &Command| command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (own, general) = (help(command), help(root));
@@ -102,7 +102,7 @@ fn listing(block: &str) -> Option<(&str, &str)> {
     block.split_once(":\n").filter(|(_, lines)| lines.lines().all(|line| line.starts_with("  ")))
 }
 
-/// A section of lines as they are.
+/// A section of unchanged lines.
 fn section(roff: &mut Roff, heading: &str, lines: &str) {
     roff.control("SH", [heading.to_uppercase().as_str()]);
     roff.control("nf", []);

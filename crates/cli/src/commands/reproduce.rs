@@ -19,7 +19,7 @@ use crate::out::OutDir;
 use crate::report::provenance::Provenance;
 use crate::{interrupt, progress, report};
 
-/// Reproduces what was asked for.
+/// Reproduces the requested tables.
 pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let tables = match args.tables.as_slice() {
         [] => TABLES.to_vec(),
@@ -43,10 +43,8 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let results = simulate(&reproductions, cache.as_ref(), args.format)?;
     if interrupt::is_interrupted() {
         report::say(match &cache {
-            Some(_) => {
-                "interrupted: what is simulated so far is kept, and the same command goes on from there"
-            }
-            None => "interrupted: nothing is kept, since there is no directory for a cache (set HOME)",
+            Some(_) => "interrupted: the results so far are kept, and the same command continues from there",
+            None => "interrupted: no results are kept, since there is no directory for a cache (set HOME)",
         });
         return Ok(Ending::Interrupted);
     }
@@ -56,7 +54,7 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let mut ending = ending(&results);
     let mut all = Vec::new();
     for (reproduction, result) in reproductions.iter().zip(results) {
-        // Of a lock that has failed the watcher has said so.
+        // The watcher has reported the failure of a lock.
         let Ok(reproduced) = result else { continue };
         if args.check && !keeps_bound(reproduction.table, &reproduced.cells) {
             report::misses_bound(reproduction.table, &reproduced.cells);
@@ -80,12 +78,12 @@ fn once_each(names: &[String]) -> impl Iterator<Item = &str> {
     names.iter().enumerate().filter(first).map(|(_, name)| name.as_str())
 }
 
-/// Says that simulations will have to be made again.
+/// Warns that results are not kept.
 fn not_kept(error: &CacheError) {
-    report::say(format_args!("warning: {error}; until then what is simulated is not kept"));
+    report::say(format_args!("warning: {error}; until then results are not kept"));
 }
 
-/// Writes the cells, unless as text: that has been written as they came.
+/// Writes the cells. As text, they have already been written, row by row.
 fn write(out: &mut impl Write, all: &[Reproduced], vary: Vary, format: Format) -> io::Result<()> {
     let cells = || all.iter().flat_map(|reproduced| &reproduced.cells).collect::<Vec<_>>();
     match (format, vary) {
@@ -127,7 +125,7 @@ fn write_page(out: &OutDir, command: &str, reproduced: &[Reproduced], vary: Vary
     Ok(())
 }
 
-/// Simulates tables. Failures are shown as they come, and if the format is text, rows too.
+/// Simulates tables. Failures are shown as they occur, and if the format is text, rows too.
 pub fn simulate(
     reproductions: &[Reproduction],
     cache: Option<&Cache>,
@@ -205,7 +203,7 @@ impl Watcher for View<'_> {
     }
 }
 
-/// What stands below the rows.
+/// The text below the rows.
 fn summary(out: &mut impl Write, reproduction: &Reproduction, reproduced: &Reproduced) -> io::Result<()> {
     report::reproduced::table_summary(out, reproduction.table, &reproduced.cells)?;
     if let Some(headline) = plot::Headline::of(reproduction.table, &reproduced.cells) {

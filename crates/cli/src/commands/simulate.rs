@@ -41,7 +41,7 @@ struct TooManySeeds {
     count: usize,
 }
 
-/// Simulates what was asked for.
+/// Simulates the requested cells.
 pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
     if args.lockstat {
         report::lockstat::check(args.format)?;
@@ -75,7 +75,7 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
             Err(failure) => failures.push(failure),
         }
     }
-    // Before the results, which may have nobody to read them.
+    // Before the results, since standard output may have no reader.
     if let (Some(out), Some(Simulation { machine, .. })) = (out, simulations.first()) {
         write_files(&out, &rows, machine, configuration.assigned())?;
     }

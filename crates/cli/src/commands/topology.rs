@@ -49,7 +49,7 @@ fn nodes(machine: &HostTopology) -> String {
 fn caches(machine: &HostTopology) -> String {
     let rows = machine.last_level_caches.iter().enumerate().map(|(index, cache)| {
         let level = match cache.level {
-            0 => "not told".to_owned(),
+            0 => "unknown".to_owned(),
             level => format!("L{level}"),
         };
         let node = cache.cpus.iter().next().and_then(|cpu| machine.node_of_cpu(cpu));
@@ -60,7 +60,7 @@ fn caches(machine: &HostTopology) -> String {
 }
 
 fn facts(machine: &HostTopology) -> Vec<(&'static str, String)> {
-    // With spaces, where a line may end: a restricted set may be long.
+    // With spaces, at which a line may be broken: a restricted set may be long.
     let cpus = |cpus: &NumberList| format!("{} ({})", cpus.len(), or_none(cpus).replace(',', ", "));
     let threads: Vec<_> =
         machine.cores.iter().filter(|core| core.len() > 1).map(ToString::to_string).collect();
@@ -98,7 +98,7 @@ fn mode() -> String {
     }
 }
 
-/// Columns of a list in a table. CPUs are often numbered by turns, one of each socket.
+/// Columns of a list in a table. CPUs are often numbered alternately over the sockets.
 const LIST_WIDTH: usize = 30;
 
 /// The list, in lines that end at commas.
@@ -125,14 +125,14 @@ mod tests {
     use crate::report::text::WIDTH;
 
     #[test]
-    fn sockets_whose_cpus_are_numbered_by_turns_fit_into_the_lines() {
+    fn sockets_with_alternating_cpu_numbers_fit_into_the_lines() {
         let mut machine = HostTopology::of_this_process();
-        let by_turns = |first| (first..128).step_by(2).collect::<NumberList>();
-        machine.allowed = by_turns(0);
-        let node = |number| NumaNode { number, cpus: by_turns(number), distances: vec![10, 21] };
+        let alternating = |first| (first..128).step_by(2).collect::<NumberList>();
+        machine.allowed = alternating(0);
+        let node = |number| NumaNode { number, cpus: alternating(number), distances: vec![10, 21] };
         machine.nodes = vec![node(0), node(1)];
         machine.last_level_caches =
-            [0, 1].map(|first| LastLevelCache { level: 3, cpus: by_turns(first) }).into();
+            [0, 1].map(|first| LastLevelCache { level: 3, cpus: alternating(first) }).into();
         let facts = facts(&machine).into_iter().map(|(name, fact)| fact_lines(name, &fact));
         for text in facts.chain([nodes(&machine), caches(&machine)]) {
             assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");

@@ -17,7 +17,7 @@ use crate::interrupt;
 use crate::report;
 use crate::report::lockstat::Clock;
 
-/// Numbers of threads that cannot be.
+/// Impossible numbers of threads.
 #[derive(Debug, thiserror::Error)]
 enum BadCrew {
     /// More threads than a process can have.
@@ -26,13 +26,13 @@ enum BadCrew {
     #[error("--nreaders {readers}: with {writers} writers 0 to {} are possible", THREADS_MAX - writers)]
     TooManyReaders { readers: usize, writers: usize },
     /// A waiter needs a holder.
-    #[error("--cancel-storm: nobody waits for {lock} with one thread; say --nwriters 2 or more")]
-    NobodyWaits { lock: &'static str },
+    #[error("--cancel-storm: with one thread no thread waits for {lock}; use --nwriters 2 or more")]
+    NoWaiter { lock: &'static str },
 }
 
 /// A flag that would have no effect on any of the locks.
 #[derive(Debug, thiserror::Error)]
-#[error("{flag}: {what} of these locks; those that it fits are, for example: {}", fitting.join(", "))]
+#[error("{flag}: {what}; locks that it applies to are, for example: {}", fitting.join(", "))]
 struct IdleFlag {
     flag: &'static str,
     what: &'static str,
@@ -42,15 +42,15 @@ struct IdleFlag {
 /// A setting that would have no effect.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "--numa-nodes {nodes} makes up the nodes of all writers, so that {setting} would have no effect: give one \
-     of the two"
+    "--numa-nodes {nodes} makes all NUMA nodes synthetic, so that {setting} would have no effect: give only \
+     one of the two"
 )]
 struct IdleSetting {
     nodes: u32,
     setting: Assignment,
 }
 
-/// Tortures what was asked for.
+/// Tortures the requested locks.
 pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
     let given = if args.locks.is_empty() { &args.lock } else { &args.locks };
     let locks = locks(given)?;
@@ -109,7 +109,7 @@ pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Resul
     Ok(tortured)
 }
 
-/// The defaults of the command, as the tour uses them, for this long.
+/// The defaults of the command, which the tour uses, for this long.
 pub fn default_plan(duration: Duration) -> Plan {
     Plan {
         is_interrupted: interrupt::is_interrupted,
@@ -137,7 +137,7 @@ fn plan(args: &TortureArgs, locks: &[&'static Subject]) -> anyhow::Result<Plan> 
         configuration.set(setting)?;
     }
     let numa_nodes = match args.numa_nodes {
-        Some(nodes) => made_up_nodes(nodes, &configuration)?,
+        Some(nodes) => synthetic_nodes(nodes, &configuration)?,
         None => NumaNodes::by(&configuration.locks),
     };
     let default = default_plan(Duration::from_secs(args.shutdown_secs));
@@ -176,7 +176,7 @@ fn examples<'a>(locks: impl Iterator<Item = &'a Subject>) -> Vec<&'static str> {
     names
 }
 
-/// Whether there can be so many threads, and whether what was asked for has an effect.
+/// Checks that the numbers of threads are possible, and that the flags have an effect.
 fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
     for lock in locks {
         let crew = plan.crew(lock);
@@ -187,7 +187,7 @@ fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
             return Err(BadCrew::TooManyReaders { readers: crew.readers, writers: crew.writers }.into());
         }
         if plan.storm.is_some() && lock.is_timed() && crew.threads() < 2 {
-            return Err(BadCrew::NobodyWaits { lock: lock.name }.into());
+            return Err(BadCrew::NoWaiter { lock: lock.name }.into());
         }
     }
     let idle = |flag, what, has: fn(&Subject) -> bool| match locks.iter().any(|lock| has(lock)) {
@@ -195,17 +195,17 @@ fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
         false => Err(IdleFlag { flag, what, fitting: examples(SUBJECTS.iter().filter(|lock| has(lock))) }),
     };
     if plan.readers.is_some() {
-        idle("--nreaders", "none has readers", |lock| lock.is_rw())?;
+        idle("--nreaders", "none of these locks has readers", |lock| lock.is_rw())?;
     }
     if let Some(storm) = plan.storm {
         let flag = if storm.cancellations.is_some() { "--cancellations" } else { "--cancel-storm" };
-        idle(flag, "waiters can give up at none", |lock| lock.is_timed())?;
+        idle(flag, "waiters for these locks cannot give up", |lock| lock.is_timed())?;
     }
     Ok(())
 }
 
-/// Threads claim made-up nodes, so that the settings `numa.*` would say nothing.
-fn made_up_nodes(nodes: u32, configuration: &Configuration) -> Result<NumaNodes, IdleSetting> {
+/// Synthetic nodes. The settings `numa.*` would have no effect with them.
+fn synthetic_nodes(nodes: u32, configuration: &Configuration) -> Result<NumaNodes, IdleSetting> {
     let mut assigned = configuration.assigned().iter();
     match assigned.find(|assignment| assignment.setting.starts_with("numa.")) {
         Some(&setting) => Err(IdleSetting { nodes, setting }),

@@ -12,7 +12,7 @@ use super::text::{figures, paragraph};
 use super::verdict;
 pub use html::html;
 
-/// What was measured where and how.
+/// The results, and where and how they were measured.
 pub struct Measured<'a> {
     pub machine: &'a TestBed,
     pub calibration: &'a Calibration,
@@ -45,7 +45,7 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
     Ok(())
 }
 
-/// What was measured where and how, in a line.
+/// What was measured, where and how, in a line.
 pub fn conditions(Measured { machine, calibration, plan, .. }: &Measured) -> String {
     let wait = match plan.waiting {
         Waiting::Spin => "spin",
@@ -54,8 +54,8 @@ pub fn conditions(Measured { machine, calibration, plan, .. }: &Measured) -> Str
     let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
     let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
     format!(
-        "MEASURED: {} on {}{}, {} {cpus}, governor {}; {}, {}; wait {wait}; clock {:.0} ns; {} {rounds} of {} ms \
-         each",
+        "MEASURED: {} on {}{}, {} {cpus}, governor {}; {}, {}; wait {wait}; clock {:.0} ns; {} {rounds} of \
+         {} ms each",
         modes(plan).iter().map(|mode| mode.name()).collect::<Vec<_>>().join(", "),
         machine.model.as_deref().unwrap_or("an unknown processor"),
         if machine.is_virtual { " (virtual)" } else { "" },
@@ -76,7 +76,7 @@ fn modes(plan: &Plan) -> Vec<Mode> {
     modes
 }
 
-/// Of the rows of a situation: a line for each lock, with the ratios to all baselines.
+/// The table of a situation: a line for each lock, with the ratios to all baselines.
 fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Result<()> {
     let baselines = plan.baselines.len();
     let ratios = ratio_names(plan);
@@ -114,7 +114,7 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
     writeln!(out, "{}", figures(&headers, 1, (0..locks).map(cells_of).collect()))
 }
 
-/// What the columns of ratios are called.
+/// The names of the columns of ratios.
 fn ratio_names(plan: &Plan) -> Vec<String> {
     match plan.baselines.len() {
         1 => ["ratio", "quartiles"].map(str::to_owned).to_vec(),
@@ -122,7 +122,7 @@ fn ratio_names(plan: &Plan) -> Vec<String> {
     }
 }
 
-/// The columns behind those.
+/// The columns after the ratios.
 fn columns_of(mode: Mode) -> &'static [&'static str] {
     match mode {
         Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) => {
@@ -133,12 +133,12 @@ fn columns_of(mode: Mode) -> &'static [&'static str] {
     }
 }
 
-/// What was counted.
+/// A count; `-` if it was not counted.
 fn count(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |count| count.to_string())
 }
 
-/// To three or four digits, or the unit; `-` for what was not measured.
+/// A figure with three or four digits, or to the unit; `-` if it was not measured.
 pub(super) fn figure(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_owned() };
     let digits = match value {
@@ -152,29 +152,30 @@ pub(super) fn figure(value: Option<f64>) -> String {
     format!("{value:.digits$}")
 }
 
-/// What a mode's figures are.
+/// The meaning of a mode's figures.
 fn meaning(mode: Mode) -> &'static str {
     match mode {
         Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
             "ns/op: wall time per section, all threads together; jain: 1 is equal shares; p99.9, max: waits, \
-             each of them timed, in a window of its own after the counted one"
+             each of them timed, in a separate window after the counted one"
         }
         Mode::Calls(Calls::Open1) => {
-            "ns/op: wall time per open and close, all threads together; jain: 1 is equal shares; p99.9, max: waits \
-             for the table of descriptors, each of them timed, in a window of its own after the counted one"
+            "ns/op: wall time per open and close, all threads together; jain: 1 is equal shares; p99.9, max: \
+             waits for the table of descriptors, each of them timed, in a separate window after the counted \
+             one"
         }
         Mode::Calls(Calls::Lock2) => {
-            "ns/op: wall time per lock or unlock of the record, all threads together; jain: 1 is equal shares; \
-             p99.9, max: waits for the list of records and for the table of descriptors, each of them timed, in a \
-             window of its own after the counted one"
+            "ns/op: wall time per lock or unlock of the record, all threads together; jain: 1 is equal \
+             shares; p99.9, max: waits for the list of records and for the table of descriptors, each of \
+             them timed, in a separate window after the counted one"
         }
         Mode::Uncontended => {
-            "ns/op: lock and unlock by one thread, without the loop around them; ins/op, rmw/op: their instructions, \
-             and atomic read-modify-writes among them, counted one by one"
+            "ns/op: lock and unlock by one thread, without the loop around them; ins/op, rmw/op: their \
+             instructions, and atomic read-modify-writes among them, counted one by one"
         }
         Mode::Handover => {
-            "ns/op: from before the unlock to the waiter's return from lock, less one look at the clock; \
-             p99.9, max: the same, with the look"
+            "ns/op: from before the unlock to the waiter's return from lock, less one read of the clock; \
+             p99.9, max: the same, with the read"
         }
     }
 }
@@ -190,7 +191,7 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
                 format!("{name}: times as fast as {} in the same round", baseline.name())
             });
             format!(
-                "{}; medians over the rounds, whose quartiles are in JSON and CSV",
+                "{}; medians over the rounds; JSON and CSV have the quartiles",
                 each.collect::<Vec<_>>().join("; ")
             )
         }

@@ -74,7 +74,7 @@ pub fn cells(out: &mut impl Write, cells: &[&Cell]) -> io::Result<()> {
     rows(out, &flat)
 }
 
-/// What a lock did under torture, without its events and problems.
+/// The result of a lock under torture, without its events and problems.
 #[derive(Serialize)]
 pub struct TortureRow {
     lock: &'static str,

@@ -43,7 +43,7 @@ struct Cell<'a> {
     lockstat: Option<&'a [LockStatistics]>,
 }
 
-/// One object per cell, with the events that happened; and with lockstat, if that was recorded.
+/// One object per cell, with the events that occurred, and with lockstat if it was recorded.
 pub fn simulated(out: &mut impl Write, cells: &[Simulated]) -> io::Result<()> {
     let events = |cell: &Simulated| cell.events_seen().map(|(event, count)| (event.name(), count)).collect();
     let rows: Vec<_> = cells
@@ -53,8 +53,8 @@ pub fn simulated(out: &mut impl Write, cells: &[Simulated]) -> io::Result<()> {
     array(out, &rows)
 }
 
-/// One object per lock, with all events; with lockstat, if that was recorded, and with what came
-/// and went, if threads did.
+/// One object per lock, with all events, with lockstat if it was recorded, and with the counts of
+/// churn if there was churn.
 pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Result<()> {
     let problems: Vec<Vec<String>> =
         all.iter().map(|tortured| tortured.problems.iter().map(ToString::to_string).collect()).collect();

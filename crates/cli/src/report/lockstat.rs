@@ -8,23 +8,23 @@ use nearlock_lab::lockstat::{Bucket, Event, LockStatistics};
 use super::text::{figures, grid, render, width, wrapped};
 use crate::args::Format;
 
-/// What the times are times of.
+/// The clock of the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// This machine's.
+    /// The clock of this machine.
     Native,
-    /// The simulated machine's.
+    /// The clock of the simulated machine.
     Virtual,
 }
 
-/// A form that has no place for it.
+/// A format without room for lock statistics.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "--lockstat: CSV has one row for each result, and no room for distributions; say --format text or json"
+    "--lockstat: CSV has one row for each result, and no room for distributions; use --format text or json"
 )]
 pub struct NoRoom;
 
-/// Whether it can be shown in this form.
+/// Checks that this format has room for lock statistics.
 pub fn check(format: Format) -> Result<(), NoRoom> {
     if format == Format::Csv { Err(NoRoom) } else { Ok(()) }
 }
@@ -32,7 +32,7 @@ pub fn check(format: Format) -> Result<(), NoRoom> {
 /// Columns of a bar.
 const BAR: u64 = 36;
 
-/// Microseconds, with decimals where they say something.
+/// Microseconds, with decimals if there are fewer than 1000.
 fn us(ns: u64) -> String {
     match ns / 1000 {
         few @ 0..1000 => format!("{few}.{:03}", ns % 1000),
@@ -40,8 +40,8 @@ fn us(ns: u64) -> String {
     }
 }
 
-/// The columns of LOCK_PROFILING, the name at the end; or at the beginning, in a line of its own,
-/// if there is no room.
+/// The columns of LOCK_PROFILING, with the name at the end. Without room, it is at the beginning,
+/// on its own line.
 fn profiling(rows: &[LockStatistics]) -> String {
     let heads = [
         "max",
@@ -90,7 +90,7 @@ fn profile(row: &LockStatistics) -> Vec<String> {
     ]
 }
 
-/// A row for each lock and mode, and the events of each; they happened in so many s.
+/// A row for each lock and mode, and the events of each. They occurred within `seconds`.
 pub fn text(out: &mut impl Write, rows: &[LockStatistics], clock: Clock, seconds: f64) -> io::Result<()> {
     let (whose, unit) = match clock {
         Clock::Native => ("LOCKSTAT: times in us", "us"),
@@ -106,9 +106,9 @@ pub fn text(out: &mut impl Write, rows: &[LockStatistics], clock: Clock, seconds
             show(out, row, event, (unit, seconds))?;
         }
     }
-    let notes = "max, total, avg: holds; wait_*: from asking to having; cnt_lock: acquisitions that had to wait; \
-                 cnt_hold: always 0, as in FreeBSD; spin: wait without its sleeps; block: sleeps of an acquisition \
-                 together";
+    let notes = "max, total, avg: holds; wait_*: from the request to the acquisition; cnt_lock: acquisitions \
+                 that had to wait; cnt_hold: always 0, as in FreeBSD; spin: wait without its sleeps; block: \
+                 all sleeps of an acquisition";
     writeln!(out, "{}", wrapped(notes, ""))
 }
 
@@ -137,7 +137,7 @@ fn show(
     )?;
     let most = distribution.iter().map(|bucket| bucket.count).max().unwrap_or(1);
     for Bucket { from_ns, count } in distribution {
-        // Whatever happened shows.
+        // Rounded up, so that every count has a bar.
         let bar = "@".repeat((count * BAR).div_ceil(most) as usize);
         writeln!(out, "{from_ns:>14} |{bar:<width$} {count:>10}", width = BAR as usize)?;
     }
@@ -189,7 +189,7 @@ mod tests {
             )
         );
         assert!(shown.contains("  1024 |@ ") && shown.contains(&"@".repeat(BAR as usize)), "{shown}");
-        assert!(!shown.contains("sx-spin"), "what did not happen is left out");
+        assert!(!shown.contains("sx-spin"), "events that did not occur are left out");
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_nobody_had_says_so() {
+    fn a_lock_without_acquisitions_says_so() {
         let shown = written(|out| text(out, &[], Clock::Native, 1.0));
         assert_eq!(shown, "LOCKSTAT: times in us\nno acquisition in 1.000 s\n");
         assert!(check(Format::Csv).is_err() && check(Format::Json).is_ok());

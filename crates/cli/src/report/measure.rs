@@ -5,7 +5,7 @@ use nearlock_bench::measure::Measurement;
 use super::say;
 use super::text::{list_table, wrapped};
 
-/// Says the figures and the notes to standard error.
+/// Prints the figures and the notes to standard error.
 pub fn table(measurement: &Measurement) {
     let rows = measurement.rows.iter().map(|row| {
         let figure = row.figure;

@@ -1,4 +1,4 @@
-//! What results look like.
+//! The form of results.
 
 pub mod bench;
 pub mod csv;
@@ -30,25 +30,25 @@ pub fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "{message}");
 }
 
-/// Says to standard error what was wrong, in lines as wide as the terminal.
+/// Prints an error to standard error, in lines as wide as the terminal.
 pub fn error(error: &anyhow::Error) {
     let text = format!("error: {error}");
     let lines: Vec<_> = text.lines().map(text::wrapped_line).collect();
     say(lines.join("\n"));
 }
 
-/// What was set, for the head of a report; `None` if nothing was.
+/// The settings, for the head of a report; `None` if there are none.
 pub fn set(assigned: &[Assignment]) -> Option<String> {
     let texts: Vec<_> = assigned.iter().map(Assignment::to_string).collect();
     (!texts.is_empty()).then(|| format!("Set: {}.", texts.join(", ")))
 }
 
-/// Says to standard error that a checker found a lock at fault.
+/// Prints to standard error that a checker found a fault in a lock.
 pub fn failure(failure: &Failure, command: &str) {
     say(format_args!("FAILURE: {failure}\nrepeat it with: {command}"));
 }
 
-/// Says to standard error that a table is not reproduced.
+/// Prints to standard error that a table exceeds its bound.
 pub fn misses_bound(table: &Table, cells: &[Cell]) {
     let mean = mean_error(cells, |_| true).map_or(f64::NAN, |error| error.mean);
     let (mean, bound) = (mean * 100.0, table.mean_error_max * 100.0);

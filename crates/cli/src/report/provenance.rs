@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::args::Format;
 use crate::interrupt;
 
-/// Warnings that were said to standard error.
+/// Warnings that were printed to standard error.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Keeps a warning for the files that are written later.
@@ -23,7 +23,7 @@ pub(super) fn warned(message: &str) {
 /// The head of a file.
 #[derive(Debug, Serialize)]
 pub struct Provenance {
-    /// What kind of figures the rows are: `measured` or `simulated`, or both.
+    /// The kind of figures in the rows: `measured` or `simulated`, or both.
     figures: &'static str,
     /// Version of nearlock.
     nearlock: &'static str,
@@ -41,12 +41,12 @@ pub struct Provenance {
     is_virtual: bool,
     /// Whether the command ended before all was done. Then rows are missing.
     partial: bool,
-    /// What was said to standard error as a warning.
+    /// The warnings that were printed to standard error.
     warnings: Vec<String>,
 }
 
 impl Provenance {
-    /// Of a file with such figures that this process writes now.
+    /// The head of a file with such figures that this process writes now.
     pub fn now(figures: &'static str) -> Self {
         let machine = TestBed::this();
         let name = env!("CARGO_BIN_NAME").to_owned();
@@ -65,7 +65,7 @@ impl Provenance {
         }
     }
 
-    /// Writes the head, and the rows that are `rows` in this format: in JSON an object with the
+    /// Writes the head, and the rows, which `rows` has in this format: in JSON an object with the
     /// keys `provenance` and `rows`, in CSV lines that begin with `#` before the header.
     pub fn write(&self, out: &mut impl Write, format: Format, rows: &[u8]) -> io::Result<()> {
         match format {

@@ -19,7 +19,7 @@ fn mark(class: Class) -> char {
     }
 }
 
-/// Columns of a variant's name where each has a line.
+/// Columns of a variant's name if each variant has a line.
 const VARIANT_WIDTH: usize = 12;
 
 /// Title and header of a reproduced table.
@@ -77,7 +77,7 @@ fn has_lines(table: &Table) -> bool {
     table.variants.len() > 3 || width() < WIDTH
 }
 
-/// Whether variants are shown as so many times the first.
+/// Whether variants are shown as multiples of the first.
 fn has_speedups(table: &Table) -> bool {
     !matches!(table.scale, Scale::PercentOver(_))
 }
@@ -107,8 +107,8 @@ fn row_name(table: &Table, row: &RowKey) -> String {
     named.collect::<Vec<_>>().join("  ")
 }
 
-/// One row of it: published beside simulated, then how much faster than the first variant. Cells
-/// with a band have a line each, and so have those of many variants.
+/// One row of the table: published and simulated, then how many times as fast as the first variant.
+/// Cells with a band have a line each, and so have those of many variants.
 pub fn table_row(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Result<()> {
     let Some(base) = cells.first() else { return Ok(()) };
     let name = row_name(table, &base.row);
@@ -137,7 +137,7 @@ pub fn table_row(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Res
     writeln!(out, "{name}{}", format!("{figures}{speedups}").trim_end())
 }
 
-/// In the place of a figure that is not in the document, and of its error.
+/// Shown instead of a figure that is not in the document.
 const NO_FIGURE: &str = "n.i.d.";
 
 /// Published, simulated, and the error with its mark.
@@ -195,7 +195,7 @@ pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io:
     }
 }
 
-/// How many differences count as they do in the publication, and which do not.
+/// The number of effects that are as published, and the effects that are not.
 pub fn effects(out: &mut impl Write, reproduced: &Reproduced) -> io::Result<()> {
     let effects = reproduced.effects();
     if effects.is_empty() {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_shares_are_points_and_what_a_document_has_besides_is_said() {
+    fn errors_of_shares_are_points_and_missing_results_are_named() {
         let shown = |name: &str| {
             let table = Table::named(name).expect("a table");
             let reproduction =
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn effects_that_are_otherwise_are_named() {
+    fn effects_that_differ_are_named() {
         let table = Table::named("cna-locktorture").expect("a table");
         let rows = table.rows();
         let figure = |row: usize, variant: usize| rows[row].values[variant].expect("a figure").mean;

@@ -44,7 +44,7 @@ pub fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "{}{}", "\n".repeat(blank_lines), wrapped(indented, ""))
 }
 
-/// Words broken into lines, each beginning with `indent`.
+/// The words in lines that begin with `indent`.
 pub fn wrapped(text: &str, indent: &str) -> String {
     let width = width();
     let mut lines = vec![indent.to_owned()];
@@ -62,12 +62,12 @@ pub fn wrapped(text: &str, indent: &str) -> String {
     lines.join("\n")
 }
 
-/// A line broken into lines, unless it is short or indented, as part of a drawing.
+/// The line, broken if it is long and not indented. Indented lines are part of a drawing.
 pub fn wrapped_line(line: &str) -> String {
     if line.chars().count() <= width() || line.starts_with(' ') { line.to_owned() } else { wrapped(line, "") }
 }
 
-/// Fields that are separated by two spaces, broken into lines. Lines after the first are indented.
+/// Fields that are separated by two spaces, in lines. Lines after the first are indented.
 fn fields(text: &str) -> String {
     const INDENT: &str = "    ";
     let mut lines = vec![String::new()];
@@ -102,8 +102,7 @@ pub(super) fn render(grid: &Grid) -> String {
     lines.join("\n")
 }
 
-/// A table of names. The column `broken` is broken into lines as the width demands, the others are
-/// not.
+/// A table of names. Only the column `broken` is broken into lines if the table is too wide.
 pub fn list_table<const COLUMNS: usize>(
     headers: &[&str; COLUMNS],
     broken: usize,
@@ -119,9 +118,9 @@ pub fn list_table<const COLUMNS: usize>(
     render(&grid)
 }
 
-/// Figures of what is named in the first `keys` columns. No cell is broken into lines. Where there
-/// is no room for all columns, they come in several blocks, each of which begins with the keys. A
-/// name for which there is no room has a line of its own.
+/// A table of figures, named by the first `keys` columns. No cell is broken into lines. If there is
+/// no room for all columns, there are several blocks, each of which begins with the keys. A name
+/// for which there is no room has its own line.
 pub(super) fn figures(headers: &[&str], keys: usize, rows: Vec<Vec<String>>) -> String {
     let widths: Vec<usize> = (0..headers.len())
         .map(|column| {
@@ -131,7 +130,7 @@ pub(super) fn figures(headers: &[&str], keys: usize, rows: Vec<Vec<String>>) -> 
         .collect();
     let mut blocks = vec![];
     let mut first = keys;
-    // A name may have a line of its own, so that its width does not count.
+    // A name may have its own line, so that its width does not count.
     let room = width().saturating_sub(widths[1..keys].iter().sum::<usize>() + NAME_ROOM.min(widths[0]));
     while first < headers.len() || blocks.is_empty() {
         let mut last = first + 1;
@@ -147,7 +146,7 @@ pub(super) fn figures(headers: &[&str], keys: usize, rows: Vec<Vec<String>>) -> 
     blocks.join("\n\n")
 }
 
-/// Room that a name has at least, where there are many columns.
+/// The least room for a name if there are many columns.
 const NAME_ROOM: usize = 12;
 
 fn block(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
@@ -173,8 +172,8 @@ fn block(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Digits of a seed too long for its column that are shown: they tell apart as many seeds as a run
-/// can have.
+/// The number of digits that are shown of a seed that is too long for its column. They distinguish
+/// as many seeds as a run can have.
 const SEED_DIGITS: usize = 5;
 
 /// Simulated cells. No cell is broken into lines.
@@ -191,12 +190,15 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
         });
         writeln!(out, "{short}")?;
     }
-    let mut notes = "ratio: times the operations of the first lock, same threads and seed; jain: 1 is equal shares; \
-                     lines/op, remote: line transfers per acquisition, and those between sockets; local: share of \
-                     acquisitions whose predecessor ran on the same NUMA node, a thread's own included"
-        .to_owned();
+    let mut notes =
+        "ratio: operations over those of the first lock, same threads and seed; jain: 1 is equal \
+                     shares; lines/op, remote: line transfers per acquisition, and those between sockets; \
+                     local: share of acquisitions whose predecessor ran on the same NUMA node, or was the \
+                     same thread"
+            .to_owned();
     if first.workload == LONG_HOLDS_IN {
-        notes += "; ops/us: the rare long holds, which are not simulated, are included at their mean, 500 ns / threads";
+        notes += "; ops/us: the rare long holds, which are not simulated, are included with their mean, 500 \
+                  ns / threads";
     }
     paragraph(out, &notes)?;
     for row in rows {
@@ -255,7 +257,7 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
     figures(&heads, 3, rows.iter().map(figures_of).collect())
 }
 
-/// What was counted of the writers, or of the readers, in locktorture's words.
+/// The counts of the writers or of the readers, in the words of locktorture.
 fn counts(lock: &Subject, whose: &str, counts: &Counts) -> String {
     format!(
         "{}-torture: {whose}:  Total: {}  Max/Min: {}/{}{}  Fail: {}{}",
@@ -280,7 +282,7 @@ pub fn totals(lock: &Subject, totals: &Totals) -> String {
 /// the other counts.
 pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
     let Totals { writes, reads } = &tortured.totals;
-    // As in the original, any failure is marked, not only those that a thread saw.
+    // As in the original, every failure is marked, not only those that a thread saw.
     let mark = if tortured.problems.is_empty() || writes.failures > 0 { "" } else { " !!!" };
     let (lock, verdict) = (tortured.lock, tortured.verdict().name());
     writeln!(out, "{}", fields(&format!("{}{mark}  {verdict}", counts(lock, "Writes", writes))))?;
@@ -305,16 +307,17 @@ pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
     writeln!(out, "{}", wrapped(&detail, "    "))?;
     if let Some(Churn { lives, locks, memory }) = &tortured.churn {
         let memory =
-            memory.map_or_else(|| "not looked at often enough".to_owned(), |memory| memory.to_string());
+            memory.map_or_else(|| "not measured often enough".to_owned(), |memory| memory.to_string());
         let churn = format!(
-            "{lives} threads and {locks} locks came and went; in memory, from warming up to the end: {memory}"
+            "{lives} threads and {locks} locks were created and ended; memory, from the warm-up to the end: \
+             {memory}"
         );
         writeln!(out, "{}", wrapped(&churn, "    "))?;
     }
     Ok(())
 }
 
-/// A number that is the same for all locks, or from the least to the greatest.
+/// The number, if it is the same for all locks, or else the range from the least to the greatest.
 fn span(numbers: impl Iterator<Item = usize>) -> String {
     let (least, greatest) =
         numbers.fold((usize::MAX, 0), |(least, greatest), n| (least.min(n), greatest.max(n)));
@@ -342,7 +345,8 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, all: &[Tortured], verdict:
     };
     let text = format!(
         "--- End of test: {}: nwriters_stress={} nreaders_stress={} numa_nodes={numa_nodes} wait={wait} \
-         shutdown_secs={} stat_interval={} stutter={} long_hold={} priority_percent={} cancel_storm={storm}{churn}",
+         shutdown_secs={} stat_interval={} stutter={} long_hold={} priority_percent={} \
+         cancel_storm={storm}{churn}",
         verdict.name(),
         span(all.iter().map(|tortured| tortured.crew.writers)),
         span(all.iter().map(|tortured| tortured.crew.readers)),
@@ -378,13 +382,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_as_wide_as_the_terminal_within_reason() {
+    fn lines_are_as_wide_as_the_terminal_within_limits() {
         let known = [None, Some(0), Some(59), Some(80), Some(200), Some(400)];
         assert_eq!(known.map(columns), [WIDTH, 60, 60, 80, 200, 200]);
     }
 
     #[test]
-    fn columns_for_which_there_is_no_room_come_in_blocks_with_their_keys() {
+    fn columns_without_room_are_in_blocks_with_their_keys() {
         let heads: Vec<String> = (0..20).map(|column| format!("column{column}")).collect();
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
         let row = |name: &str| [name].into_iter().chain(["12345"; 19]).map(str::to_owned).collect();
@@ -425,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_for_which_there_is_no_room_has_a_line_of_its_own() {
+    fn a_name_without_room_has_its_own_line() {
         let row = |name: &str, figure: &str| vec![name.to_owned(), figure.to_owned()];
         let (long, wide) = ("n".repeat(60), "9".repeat(50));
         let text = figures(&["name", "figure"], 1, vec![row(&long, "1"), row("short", &wide)]);

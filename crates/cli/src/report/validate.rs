@@ -1,4 +1,4 @@
-//! Measured beside simulated, for people.
+//! Measured and simulated figures, for people.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use nearlock_lab::MachineSpec;
 use super::bench::figure;
 use super::text::{paragraph, wrapped};
 
-/// What was compared, the cells whose threads think, those whose threads do not, and the means.
+/// The head, the cells whose threads think, those whose threads do not, and the means.
 pub fn text(out: &mut impl Write, machine: &MachineSpec, this: &TestBed, found: &Report) -> io::Result<()> {
     let model = this.model.as_deref().unwrap_or("an unknown processor");
     let head = format!(

@@ -1,4 +1,4 @@
-//! What was published in words, and what mechanisms change: text, JSON and comma-separated values.
+//! Published statements, and the effects of mechanisms: text, JSON and comma-separated values.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::text::{width as text_width, wrapped};
 
-/// Each sentence of the publication, and whether it is true of the simulated figures.
+/// Each statement of the publication, and whether it is true of the simulated figures.
 pub fn statements(out: &mut impl Write, reproduced: &Reproduced, vary: Vary) -> io::Result<()> {
     let verdicts = reproduced.verdicts();
     if verdicts.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nwhat is published in words, of the simulated figures:")?;
+    writeln!(out, "\npublished statements, checked with the simulated figures:")?;
     for verdict in verdicts {
         let line = format!("{}: {}", verdict.statement, verdict.says(vary));
         writeln!(out, "{}", wrapped(&line, "    ").replacen("    ", "  - ", 1))?;
@@ -83,7 +83,7 @@ fn errors(cells: &[Cell], variant: &str, rows: &[&RowKey], width: usize) -> Stri
     line
 }
 
-/// A [`Cell`], and under which change it was simulated: `None` is none.
+/// A [`Cell`], and the change with which it was simulated; `None` is none.
 #[derive(Serialize)]
 struct VariedCell<'a> {
     #[serde(flatten)]
@@ -118,7 +118,7 @@ struct FlatRow<'a> {
     row: String,
 }
 
-/// All cells with all changes, a row each; the change is empty for the table as it is.
+/// All cells with all changes, a row each. The change is empty for the table without changes.
 pub fn csv(out: &mut impl Write, results: &[Reproduced]) -> io::Result<()> {
     let rows = results.iter().flat_map(all).map(|VariedCell { cell, variation }| FlatRow {
         table: cell.table,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_holds_or_not_and_where_it_is_otherwise_is_said() {
+    fn a_statement_holds_or_not_and_changes_that_reverse_it_are_named() {
         let says = |factor, varied: &[(Assignment, f64)], vary| {
             let reproduced = reproduced("cna-locktorture", factor, varied);
             let text = text(|out| statements(out, &reproduced, vary));
@@ -201,13 +201,13 @@ mod tests {
         assert_eq!(figures(lines[stock + 2]), [&["125.0"][..], &["+125"; 10]].concat());
         assert_eq!(figures(lines[stock + 3]), [&["2.0"][..], &["-2.0"; 10]].concat());
         assert_eq!(shown.matches("machine.jitter=0").count(), 3, "one for each variant: {shown}");
-        // What others are measured by has no errors.
+        // The variant that the others are relative to has no errors.
         let relative = text(|out| mechanisms(out, &reproduced("cna-context1", 1.0, &[(jitter, 1.0)])));
         assert_eq!(relative.matches("machine.jitter=0").count(), 2, "{relative}");
     }
 
     #[test]
-    fn rows_for_which_there_is_no_room_are_left_out_but_not_the_last() {
+    fn rows_without_room_are_left_out_except_the_last() {
         let table = Table::named("cna-locktorture").expect("a table");
         assert_eq!(shown(table, 10).len(), 10);
         let threads = |room| shown(table, room).into_iter().filter_map(RowKey::threads).collect::<Vec<_>>();

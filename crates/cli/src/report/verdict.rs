@@ -1,11 +1,11 @@
-//! What a result says, in a sentence or two.
+//! The conclusion from a result, in one or two sentences.
 
 use nearlock_bench::bench::Row;
 use nearlock_lab::Subject;
 use nearlock_lab::simulate::Simulated;
 
-/// What simulated locks do with the greatest number of threads, compared with the first lock.
-/// `None` if there is one lock only.
+/// The work of simulated locks with the greatest number of threads, compared with the first lock.
+/// `None` if there is only one lock.
 pub fn simulated(rows: &[Simulated]) -> Option<String> {
     let base = rows.first()?.lock.as_str();
     let threads = rows.iter().filter(|row| row.lock == base).map(|row| row.threads).max()?;
@@ -37,10 +37,10 @@ pub fn simulated(rows: &[Simulated]) -> Option<String> {
     Some(text)
 }
 
-/// What a lock does with a number of threads, over all seeds.
+/// The means of a lock with a number of threads, over all seeds.
 struct Mean<'a> {
     lock: &'a str,
-    /// Acquisitions, or jobs where the workload has jobs.
+    /// Acquisitions, or jobs if the workload has jobs.
     work: f64,
     wait_ns_p99: f64,
     jain: f64,
@@ -61,7 +61,7 @@ impl<'a> Mean<'a> {
         })
     }
 
-    /// A sentence that compares it.
+    /// A sentence that compares it with `base`.
     fn against(&self, base: &Self) -> String {
         let mut text =
             format!("{} does {} times the work of {}", self.lock, times(self.work / base.work), base.lock);
@@ -77,8 +77,9 @@ impl<'a> Mean<'a> {
     }
 }
 
-/// What the measured locks do in the situations with two threads or more: our first lock beside a
-/// baseline, and beside the fastest of all locks in each situation. `None` if nothing was compared.
+/// The work of the measured locks in the situations with two threads or more: our first lock
+/// compared with a baseline, and with the fastest of all locks in each situation. `None` if nothing
+/// was compared.
 pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
     let of_baseline: Vec<&Row> = rows.iter().filter(|row| row.baseline == baseline).collect();
     let is_ours = |row: &&&Row| row.lock != baseline && Subject::named(row.lock).is_some();
@@ -115,7 +116,7 @@ pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
 /// A lock that does less than this share of the fastest lock's work in a situation is behind.
 pub const BEHIND: f64 = 0.9;
 
-/// A lock in a situation, beside the fastest of all locks that were measured there.
+/// A lock in a situation, and the fastest of all locks that were measured there.
 pub struct Share<'a> {
     pub row: &'a Row,
     pub fastest: &'a Row,
@@ -137,19 +138,22 @@ pub fn shares<'a>(own: &[&'a Row], all: &[&'a Row]) -> Vec<Share<'a>> {
     own.iter().filter_map(of).collect()
 }
 
-/// Where a lock is behind the fastest of all.
+/// The situations in which a lock is behind the fastest of all.
 fn behind(own: &[&Row], all: &[&Row]) -> String {
     let shares = shares(own, all);
     let behind = shares.iter().filter(|of| of.share < BEHIND).count();
     match shares.iter().min_by(|a, b| a.share.total_cmp(&b.share)) {
         Some(Share { row, fastest, share }) if behind > 0 => format!(
-            "In {behind} of {} it does under {BEHIND} of the work of the fastest lock; the least is {} of {}'s ({}).",
+            "In {behind} of {} it does less than {BEHIND} of the work of the fastest lock; the least is {} of \
+             {}'s ({}).",
             shares.len(),
             times(*share),
             fastest.lock,
             situation(row)
         ),
-        _ => format!("In none of {} it does under {BEHIND} of the work of the fastest lock.", shares.len()),
+        _ => {
+            format!("In {0} of {0} it does at least {BEHIND} of the work of the fastest lock.", shares.len())
+        }
     }
 }
 
@@ -169,8 +173,8 @@ fn mean(rows: &[&Row]) -> Option<f64> {
     (!ratios.is_empty()).then(|| (logarithms / ratios.len() as f64).exp())
 }
 
-/// By so much Jain's index differs where shares are called less equal: with four threads, a tenth
-/// less for one of them changes it by less.
+/// The least difference of Jain's index for which shares are called less equal. With four threads,
+/// a tenth less for one of them changes it by less.
 const UNEQUAL: f64 = 0.05;
 
 /// A ratio with the digits that it needs: `0.87`, `1.52`, `14`.
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_held_against_the_fastest_peer_of_each_situation() {
+    fn a_lock_is_compared_with_the_fastest_peer_of_each_situation() {
         let rows = [
             row("near-mutex", 2, 2.0),
             row("parking-lot-0.13", 2, 1.0),
@@ -235,7 +239,7 @@ mod tests {
         assert_eq!(
             measured(&rows, "parking-lot-0.13").expect("compared"),
             "near-mutex does 1.00 times the work of parking-lot-0.13, the geometric mean of 2 situations with two \
-             threads or more. In 2 of 2 it does under 0.9 of the work of the fastest lock; the least is 0.50 of \
+             threads or more. In 2 of 2 it does less than 0.9 of the work of the fastest lock; the least is 0.50 of \
              std's (free, 2 threads, section 100 ns, think 0 ns)."
         );
         let alone = Row { mode: "uncontended", ..row("near-mutex", 1, 2.05) };

@@ -12,7 +12,7 @@ fn completion(shell: &str) -> String {
 }
 
 #[test]
-fn every_shell_has_one_with_every_command_and_name() {
+fn every_shell_has_a_script_with_every_command_and_name() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = completion(shell);
         for command in commands() {
@@ -46,7 +46,7 @@ fn in_bash(options: &[&str], script: &str) -> Option<String> {
 }
 
 #[test]
-fn bash_understands_its_own() {
+fn bash_understands_its_script() {
     in_bash(&["-n"], &completion("bash"));
 }
 
@@ -75,7 +75,7 @@ fn bash_completes_commands_and_names() {
 }
 
 #[test]
-fn names_that_can_be_completed_are_not_the_only_ones_that_are_explained() {
+fn completion_does_not_change_the_messages_of_the_command() {
     // The shell handles completion, so the command's errors do not change.
     assert_refused(
         "simulate --machine pdp-11 --lock mcs --threads 1",

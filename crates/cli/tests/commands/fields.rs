@@ -9,7 +9,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What stands below this heading, up to the next one.
+/// The text below this heading, up to the next one.
 fn section(page: &str, heading: &str) -> String {
     let (_, below) = page.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
     below.split("\n## ").next().unwrap_or_default().to_owned()

@@ -38,7 +38,7 @@ fn read(directory: &Path, file: &str) -> String {
     fs::read_to_string(directory.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// Waits before the signal are longer until there is a result: a machine may be busy.
+/// The wait before the signal gets longer until there is a result, since a machine may be busy.
 fn with_results(name: &str, args: &str, file: &str) -> (PathBuf, Output) {
     let mut after = Duration::from_secs(1);
     loop {
@@ -94,9 +94,9 @@ fn torture_shows_what_was_tortured() {
 }
 
 #[test]
-fn reproduce_says_that_it_will_go_on() {
+fn reproduce_says_that_it_can_be_continued() {
     let run = interrupted("reproduce cna-locktorture --fresh", Duration::from_secs(2));
     let err = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(130), "{err}");
-    assert!(err.contains("the same command goes on from there"), "{err}");
+    assert!(err.contains("the same command continues from there"), "{err}");
 }

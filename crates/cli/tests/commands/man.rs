@@ -96,7 +96,7 @@ fn pages_render_without_warnings() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_had() {
+fn a_directory_that_cannot_be_created() {
     let file = absent("file");
     fs::write(&file, "").expect("the file is ours");
     for dir in [file.clone(), file.join("man1"), PathBuf::from("/proc/nearlock")] {

@@ -90,7 +90,7 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_measured() {
     assert_refused(&format!("measure --out {path}"), &["--out", path, "must be a file that can be written"]);
     assert_refused(
         &format!("measure --out {path}/none/such.toml"),
-        &["none/such.toml", "a directory that is there"],
+        &["none/such.toml", "an existing directory"],
     );
     assert_refused("measure --out", &["--out <FILE>"]);
     assert_refused("measure mine.toml", &["unexpected argument 'mine.toml'"]);

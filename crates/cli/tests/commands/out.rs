@@ -54,12 +54,12 @@ fn the_files_say_what_standard_output_says() {
 }
 
 #[test]
-fn what_is_no_directory_is_refused_before_anything_is_simulated() {
+fn a_path_that_is_no_directory_is_refused_before_anything_is_simulated() {
     let file = nothing_at("no-directory");
     fs::write(&file, "kept").expect("can be written");
     let Finished { code, out, err } = nearlock(&format!("{SIMULATE} --out {}", file.display()));
     assert_eq!((code, out.as_str()), (2, ""), "{err}");
-    // Lines are broken where the length of the path has it.
+    // The length of the path determines where lines are broken.
     let message = err.replace('\n', " ");
     assert!(message.contains("no-directory") && message.contains("must be a directory"), "{err}");
     assert_eq!(fs::read_to_string(&file).expect("is still there"), "kept");

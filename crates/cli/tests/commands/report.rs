@@ -34,7 +34,7 @@ fn lines(file: &Path) -> usize {
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_where_it_was() {
+fn a_run_that_was_killed_continues_where_it_was() {
     let kept = directory("killed");
     let file = kept.join("nearlock/simulations");
     let reproduce = format!("reproduce cna-locktorture cna-lock2 {SHORT} --seeds 25 --format csv");
@@ -56,11 +56,11 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     let fresh = run(&format!("{reproduce} --fresh"), &kept);
     let text = |run: Output| String::from_utf8(run.stdout).expect("results are text");
     assert!(text(gone_on) == text(fresh), "the same figures, whichever came first");
-    assert!(lines(&file) >= 2 * all, "what is simulated anew is kept anew");
+    assert!(lines(&file) >= 2 * all, "new results are kept too");
 }
 
 #[test]
-fn where_nothing_can_be_kept_the_run_goes_on_and_says_so() {
+fn without_a_cache_the_run_continues_and_warns() {
     let run = run(&format!("reproduce cna-context1 {SHORT}"), Path::new("/dev/null"));
     let said = String::from_utf8(run.stderr).expect("messages are text");
     assert!(

@@ -54,7 +54,7 @@ fn help_says_what_a_band_is_made_of_and_what_a_mechanism_is() {
 }
 
 #[test]
-fn what_is_set_is_set_in_every_cell_and_said() {
+fn a_setting_applies_to_every_cell_and_is_shown() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reproduced");
     let slow = format!("{REPRODUCE} --set locktorture.section-ns=5000 --out {}", directory.display());
     let run = nearlock(&slow);
@@ -75,7 +75,7 @@ fn what_is_set_is_set_in_every_cell_and_said() {
 }
 
 #[test]
-fn what_cannot_be_set_is_refused_before_anything_is_simulated() {
+fn a_wrong_setting_is_refused_before_anything_is_simulated() {
     let reproduce = "reproduce cna-locktorture";
     for (setting, expected) in [
         ("machine.nodes=2", "a row of 108 threads, and haswell-ex-4s as set has 72 CPUs"),
@@ -101,11 +101,11 @@ fn a_failure_comes_with_the_command_that_repeats_it() {
 }
 
 #[test]
-fn what_is_published_in_words_is_held_against_the_figures() {
+fn published_statements_are_compared_with_the_figures() {
     let run = nearlock(REPRODUCE);
     assert_eq!(run.code, 0, "{}", run.err);
     assert_fits(&run.out);
-    let (_, words) = run.out.split_once("\nwhat is published in words").expect("the sentences");
+    let (_, words) = run.out.split_once("\npublished statements").expect("the sentences");
     for statement in Table::named("cna-locktorture").expect("a table").statements {
         assert!(words.contains(statement.text), "{}: {words}", statement.text);
     }
@@ -120,7 +120,7 @@ fn with_a_band_a_sentence_says_where_it_does_not_hold() {
     let run = nearlock(&format!("{REPRODUCE} --set numa.mode=off --band"));
     assert_eq!(run.code, 0, "{}", run.err);
     assert_fits(&run.out);
-    let (_, words) = run.out.split_once("\nwhat is published in words").expect("the sentences");
+    let (_, words) = run.out.split_once("\npublished statements").expect("the sentences");
     let one_line = words.split_whitespace().collect::<Vec<_>>().join(" ");
     let said = "CNA is ahead of stock from 8 threads up (by more than 2 %): DOES NOT HOLD, ";
     let (_, where_it_does) = one_line.split_once(said).expect("the sentence");
@@ -163,7 +163,7 @@ fn mechanisms_have_rows_of_their_own() {
 }
 
 #[test]
-fn tables_of_freebsd_have_a_row_for_each_lock_and_leave_open_what_nobody_published() {
+fn tables_of_freebsd_have_a_row_for_each_lock_and_no_figure_that_is_not_published() {
     let command = "reproduce freebsd-find freebsd-make --quick --seeds 1 --set simulation.warm-up-ns=20000 \
                    --set simulation.window-ns=3000000";
     let json = nearlock(&format!("{command} --format json"));

@@ -76,11 +76,11 @@ fn lockstat_tells_readers_from_writers_and_locks_from_each_other() {
 }
 
 #[test]
-fn json_says_by_which_way_a_mutex_was_had() {
+fn json_says_by_which_path_a_mutex_was_acquired() {
     let args = "simulate --machine westmere-ex-8s --workload sections --lock linux-counter-mutex --threads 1,40 \
                 --set simulation.warm-up-ns=200000 --set simulation.window-ns=2000000 --format json";
     let rows: Vec<serde_json::Value> = serde_json::from_str(&success(args)).expect("JSON");
-    assert_eq!(rows[0]["events"], serde_json::json!({}), "one thread has it at once");
+    assert_eq!(rows[0]["events"], serde_json::json!({}), "one thread acquires it at once");
     let count = |event: &str| rows[1]["events"][event].as_u64().unwrap_or(0);
     let by_slow_path = ["mutex_opt_lock", "mutex_lock_at_once", "mutex_lock_after_sleep"].map(count);
     assert!(
@@ -90,7 +90,7 @@ fn json_says_by_which_way_a_mutex_was_had() {
 }
 
 #[test]
-fn users_with_jobs_do_so_many_in_a_minute() {
+fn users_with_jobs_have_jobs_per_minute() {
     let args = "simulate --machine westmere-ex-8s --workload aim7-high-systime --lock mcs --threads 8 \
                 --set aim7-high-systime.sleep-percent=0 --set simulation.warm-up-ns=200000 \
                 --set simulation.window-ns=5000000";
@@ -142,7 +142,7 @@ fn settings_change_results() {
 }
 
 #[test]
-fn text_ends_with_what_the_locks_do_beside_the_first() {
+fn text_ends_with_the_work_of_the_locks_relative_to_the_first() {
     let out = success(&format!("{SIMULATE} --lock qspinlock,cna-v13,ticket --threads 1,72 --seeds 2"));
     let verdict = out.rsplit_once("\n\n").expect("a paragraph of its own").1.replace('\n', " ");
     assert!(
@@ -178,7 +178,7 @@ fn a_wide_seed_breaks_no_cell_and_a_narrow_table_shows_all_of_it() {
 }
 
 #[test]
-fn two_settings_of_one_lock_stand_beside_each_other() {
+fn two_settings_of_one_lock_have_a_row_each() {
     let out = success(
         "simulate --machine haswell-ex-4s --lock cna,cna[threshold-ns=100000],linux-counter-mutex[waiter-preread=off] \
          --threads 4 --format csv --set simulation.window-ns=1000000",
@@ -211,7 +211,7 @@ fn a_preset_is_its_algorithm_with_its_switches() {
 }
 
 /// Each control fails as required and names its seed. The printed command repeats the failure.
-fn found_out(lock: &str, fault: &str) {
+fn assert_detected(lock: &str, fault: &str) {
     let run = nearlock(&format!(
         "simulate --machine haswell-ex-4s --lock {lock},mcs --threads 4 --seed 11 --format json \
          --set simulation.window-ns=1000000 --set simulation.warm-up-ns=0 \
@@ -234,21 +234,21 @@ fn found_out(lock: &str, fault: &str) {
 }
 
 #[test]
-fn a_lock_that_excludes_nobody_is_found_out() {
-    found_out("lock-busted", "exclusion violated");
+fn a_lock_without_exclusion_is_detected() {
+    assert_detected("lock-busted", "exclusion violated");
 }
 
 #[test]
-fn a_lost_wake_up_is_found_out() {
-    found_out("lock-lost-wakeup", "deadlock");
+fn a_lost_wake_up_is_detected() {
+    assert_detected("lock-lost-wakeup", "deadlock");
 }
 
 #[test]
-fn a_livelock_is_found_out() {
-    found_out("lock-after-you", "livelock");
+fn a_livelock_is_detected() {
+    assert_detected("lock-after-you", "livelock");
 }
 
 #[test]
-fn starvation_is_found_out() {
-    found_out("lock-lifo", "starvation");
+fn starvation_is_detected() {
+    assert_detected("lock-lifo", "starvation");
 }

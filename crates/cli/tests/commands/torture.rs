@@ -58,7 +58,7 @@ fn there_are_four_writers_at_least() {
 }
 
 #[test]
-fn lockstat_says_how_locks_were_waited_for_and_held() {
+fn lockstat_has_waits_and_holds() {
     let torture =
         "torture freebsd-sx,mcs --lockstat --shutdown-secs 1 --nwriters 3 --nreaders 2 --hang-secs 120";
     let run = nearlock(torture);
@@ -92,7 +92,7 @@ fn lockstat_says_how_locks_were_waited_for_and_held() {
 }
 
 #[test]
-fn as_many_writers_as_are_allowed_can_be_had() {
+fn the_greatest_number_of_writers_is_possible() {
     let run = nearlock("torture qspinlock --nwriters 8192 --shutdown-secs 1 --hang-secs 300 --long-hold 0");
     assert_eq!(run.code, 0, "{}", run.err);
 }
@@ -106,7 +106,7 @@ fn many_writers_stop_promptly() {
 }
 
 #[test]
-fn a_lock_that_excludes_nobody_is_found_out() {
+fn a_lock_without_exclusion_is_detected() {
     let run = nearlock("torture lock-busted --shutdown-secs 2");
     assert_eq!(run.code, 1, "{}", run.out);
     let line = run.out.lines().next().expect("a line");
@@ -116,7 +116,7 @@ fn a_lock_that_excludes_nobody_is_found_out() {
 }
 
 #[test]
-fn a_hang_is_a_failure_and_nobody_waits_for_it() {
+fn a_hang_is_a_failure_and_does_not_delay_the_end() {
     let run = nearlock("torture lock-lost-wakeup --shutdown-secs 1 --hang-secs 2");
     assert_eq!(run.code, 1, "{}", run.out);
     assert!(run.err.contains("hang: no acquisition for "), "{}", run.err);
@@ -172,7 +172,7 @@ fn readers_have_a_line_of_their_own() {
 }
 
 #[test]
-fn a_wake_up_lost_in_a_storm_of_cancellations_is_found_out() {
+fn a_wake_up_lost_in_a_storm_of_cancellations_is_detected() {
     let run =
         nearlock("torture lock-lost-cancel --nwriters 8 --cancellations 1000000 --hang-secs 2 --format json");
     assert_eq!(run.code, 1, "{}", run.out);
@@ -182,7 +182,7 @@ fn a_wake_up_lost_in_a_storm_of_cancellations_is_found_out() {
 }
 
 #[test]
-fn a_notification_lost_in_a_storm_of_cancellations_is_found_out() {
+fn a_notification_lost_in_a_storm_of_cancellations_is_detected() {
     let run = nearlock("torture lock-lost-notification --nwriters 8 --cancellations 1000000 --hang-secs 2");
     assert_eq!(run.code, 1, "{}", run.out);
     assert!(run.err.contains("hang: ") || run.err.contains("lost: "), "{}", run.err);
@@ -202,7 +202,7 @@ fn waits_for_a_condition_are_cancelled_so_many_times() {
 
 /// `crates/bench/tests/churn.rs`, which has more time, judges the memory use.
 #[test]
-fn threads_that_come_and_go_are_told_of() {
+fn churn_is_reported() {
     let run =
         nearlock("torture near-condvar --churn --nwriters 8 --shutdown-secs 2 --hang-secs 120 --format json");
     let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");

@@ -5,11 +5,11 @@
 //!  granted=0              granted=0                granted=0
 //!
 //!  tail == null   unlocked
-//!  tail == n      locked; n is the last in the queue, and the holder if nobody waits
+//!  tail == n      locked; n is the last in the queue, and the holder if no thread waits
 //!
 //!  granted of a node
-//!  0 -> 1   unlock, if somebody is behind: the lock is theirs
-//!  1 -> 0   the one behind, which has seen it
+//!  0 -> 1   unlock, if there is a successor: it gets the lock
+//!  1 -> 0   the successor, when it has seen the 1
 //! ```
 //! There are no links: a waiter keeps the address of its predecessor's node in a local variable.
 //!

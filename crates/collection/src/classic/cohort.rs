@@ -1,20 +1,20 @@
 //! Lock cohorting: a NUMA-aware lock made of two locks that are not NUMA-aware.
 //!
 //! ```text
-//!  global   G: held by a part, that is by whoever holds that part's local lock
+//!  global   G: held by a part, that is by the thread that holds the part's local lock
 //!
 //!  part 0   L: [holder: n] [waiter] [waiter]     threads of NUMA node 0
 //!  part 1   L: [waits for G] [waiter]            threads of NUMA node 1
 //!
-//!  n: the holder is the n-th in a row of its part. It goes from holder to holder as a word left in L.
+//!  n: the holder is the n-th in a row of its part. A holder leaves a word in L for the next one.
 //!
 //!  word found in L
 //!  0   lock: take the global lock; 1st in a row
 //!  n   lock: the part holds the global lock already; n-th in a row
 //!
 //!  unlock
-//!  leave n + 1 in L            if somebody waits for it, and n is at most the pass limit
-//!  release G, then L with 0    else
+//!  leave n + 1 in L            if a thread waits for L, and n is at most the pass limit
+//!  release G, then L with 0    otherwise
 //! ```
 //! The two locks have to meet these conditions:
 //! * The global lock may be unlocked by a thread other than the one that locked it
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_stays_on_its_numa_node_up_to_the_limit_and_while_somebody_waits() {
+    fn the_lock_stays_on_its_numa_node_up_to_the_limit_and_while_a_thread_waits() {
         let (stays, leaves) = (false, true);
         for (limit, expected) in [
             (0, [leaves; 6]),

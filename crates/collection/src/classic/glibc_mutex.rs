@@ -1,11 +1,12 @@
 //! The mutex of the C library (glibc): one word, and waiters that sleep without spinning first.
 //!
 //! ```text
-//!  word   0 free   1 held, nobody sleeps   2 held, somebody may sleep
+//!  word   0 free   1 held, no thread sleeps   2 held, threads may sleep
 //!
 //!  0 -> 1       lock, try_lock
-//!  * -> 2       lock_slow: from 0 it has acquired the mutex; else it sleeps, as long as the word is 2
-//!  1, 2 -> 0    unlock; from 2 it wakes one
+//!  * -> 2       lock_slow: from 0 it has acquired the mutex; otherwise it sleeps while the word
+//!               is 2
+//!  1, 2 -> 0    unlock; from 2 it wakes one thread
 //! ```
 //! 1. Only the thread that locks the mutex changes the word from 0, and only that thread changes it
 //!    back to 0.
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_it_sleeps_and_wakes_nobody() {
+    fn alone_it_does_not_sleep_and_wakes_no_thread() {
         let mutex = GlibcMutex::<OneThread>::new();
         UNPARKED.take();
         // SAFETY: one thread, and unlock follows lock.
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_slept_wakes_another() {
+    fn a_thread_that_has_slept_wakes_another() {
         let mutex: &'static GlibcMutex<OneThread> = Box::leak(Box::default());
         // SAFETY: one thread, which acts for two: unlock follows lock.
         unsafe {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_to_sleepers_does_not_write() {
+    fn a_thread_that_finds_sleepers_does_not_write() {
         let mutex: &'static GlibcMutex<OneThread> = Box::leak(Box::default());
         mutex.word.store(CONTENDED, Relaxed);
         meanwhile(|| {

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_waits_for_a_successor_that_has_swapped_and_not_linked() {
+    fn a_leaving_thread_waits_for_a_successor_that_has_swapped_and_not_linked() {
         let lock = Lock::new();
         let [node, waiter]: &[Node<OneThread>; 2] = Box::leak(Box::default());
         // SAFETY: one thread, and the waiter is simulated.

@@ -7,7 +7,7 @@
 //!  granted=1          granted=0            granted=0
 //!
 //!  tail == null   unlocked
-//!  tail == n      locked; n is the last in the queue, and the holder if nobody waits
+//!  tail == n      locked; n is the last in the queue, and the holder if no thread waits
 //! ```
 //! (The first holder of a queue has granted=0, since no thread granted it the lock. With
 //! [`McsTuning::grants_itself`] it stores a grant in its own node.)
@@ -234,7 +234,7 @@ mod tests {
     const _: () = assert!(size_of::<Node<Native>>() == 2 * size_of::<usize>());
 
     #[test]
-    fn a_node_that_was_used_before_begins_anew() {
+    fn a_node_that_was_used_before_is_initialised_again() {
         let lock = McsLock::<Native>::new();
         let (node, other) = (Node::<Native>::new(), Node::<Native>::new());
         let stale = || {

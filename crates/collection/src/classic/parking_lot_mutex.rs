@@ -1,19 +1,22 @@
 //! The protocol of parking_lot's mutex: two bits, and waiters that sleep in a table of buckets.
 //!
 //! ```text
-//! word     bit 0 LOCKED | 1 PARKED: somebody sleeps in the bucket, or is about to
-//! bucket   gate, lock | queue | fair from       that of the mutex's address
+//! word     bit 0 LOCKED | 1 PARKED: a thread sleeps in the bucket, or is about to
+//! bucket   gate, lock | queue | fair from       found by the mutex's address
 //!
-//!  LOCKED clear -> set      lock (from 0), try_lock, a waiter that looks: whatever is not held is taken, with or without sleepers
-//!  LOCKED -> LOCKED|PARKED  a waiter that has looked in vain, and goes to the bucket
+//!  LOCKED clear -> set      lock (from 0), try_lock, and a waiter that looks: a mutex that is not
+//!                           held is taken, whether or not threads sleep
+//!  LOCKED -> LOCKED|PARKED  a waiter that has looked without success, and goes to the bucket
 //!  LOCKED -> 0              unlock
 //!
-//!  with PARKED, 0.12: unlock locks the bucket and takes out whoever is first there, and only then
-//!      -> 0, PARKED         frees the mutex, and wakes it; PARKED stays if more sleep
-//!      -> LOCKED, the same  or hands over: wakes it as the holder, if it is time (fair from), and draws when it is next
+//!  with PARKED, 0.12: unlock locks the bucket and takes the first waiter out; only then it
+//!      -> 0, PARKED         frees the mutex, and wakes the waiter; PARKED stays if more sleep
+//!      -> LOCKED, the same  or hands over: if it is time (fair from), wakes the waiter as the
+//!                           holder, and draws the time of the next hand-over
 //!  with PARKED, 0.13:
 //!      -> PARKED            unlock frees the mutex first
-//!      PARKED -> 0          and then locks the bucket, takes out whoever is first there, and clears PARKED if no more sleep
+//!      PARKED -> 0          and then locks the bucket, takes the first waiter out, and clears
+//!                           PARKED if no more sleep
 //! ```
 //! A bucket is a [`chain`] here. A waiter that finds the mutex held and no thread asleep has ten
 //! rounds before it parks. In the first three it pauses, twice as long each time. In the other

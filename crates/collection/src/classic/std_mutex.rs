@@ -2,11 +2,12 @@
 //! for a while before they sleep.
 //!
 //! ```text
-//!  word   0 free   1 held, nobody sleeps   2 held, somebody may sleep
+//!  word   0 free   1 held, no thread sleeps   2 held, threads may sleep
 //!
 //!  0 -> 1       lock, try_lock, and a waiter that finds it free after its first looks
-//!  * -> 2       a waiter that has looked in vain, or slept: from 0 it has acquired the mutex; else it sleeps, as long as the word is 2
-//!  1, 2 -> 0    unlock; from 2 it wakes one
+//!  * -> 2       a waiter that has looked without success, or has slept: from 0 it has acquired
+//!               the mutex; otherwise it sleeps while the word is 2
+//!  1, 2 -> 0    unlock; from 2 it wakes one thread
 //! ```
 //! A waiter looks at the word up to 100 times ([`LOOKS`](StdMutexTuning::looks)), with a pause in
 //! between, as long as the word is 1. If it sees that others may sleep, it goes to sleep as well.

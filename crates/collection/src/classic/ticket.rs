@@ -4,7 +4,7 @@
 //! bits 0-15 serving | 16-31 next
 //!
 //! (next, serving)
-//!  s  ,s -> s+1,s     lock, try_lock: nobody there
+//!  s  ,s -> s+1,s     lock, try_lock: no thread holds the lock
 //!  n  ,s -> n+1,s     lock: draws the ticket n, and waits until serving is n
 //!  n  ,s -> n  ,s+1   unlock
 //! ```
@@ -120,7 +120,7 @@ unsafe impl<P: Platform> RawTryLock for TicketLock<P> {
     }
 }
 
-/// The kernel's `wait_lock` until 2014. For at most 65535 threads.
+/// The kernel's `wait_lock` until 2014. For at most 2^16 threads.
 impl<P: Platform> WaitLock for TicketLock<P> {
     const FREE: Self = Self::new();
 }
@@ -142,11 +142,11 @@ mod tests {
         Lock,
         /// Another thread draws a ticket.
         Draw,
-        TryInVain,
+        FailToTry,
         Try,
         Unlock,
     }
-    use Step::{Draw, Lock, Try, TryInVain, Unlock};
+    use Step::{Draw, FailToTry, Lock, Try, Unlock};
 
     fn words_after<const N: usize>(steps: [Step; N], begin: u32) -> [u32; N] {
         let lock = TicketLock::<Native> { word: Atomic::new(begin) };
@@ -156,7 +156,7 @@ mod tests {
                 match step {
                     Lock => lock.lock(&()),
                     Draw => _ = lock.word.fetch_add(ONE_TICKET, Relaxed),
-                    TryInVain => assert!(!lock.try_lock(&()) && lock.is_locked()),
+                    FailToTry => assert!(!lock.try_lock(&()) && lock.is_locked()),
                     Try => assert!(!lock.is_locked() && lock.try_lock(&())),
                     Unlock => lock.unlock(&()),
                 }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn tickets_are_served_in_turn() {
-        let words = words_after([Lock, Draw, TryInVain, Unlock, TryInVain, Unlock, Try, Unlock], 0);
+        let words = words_after([Lock, Draw, FailToTry, Unlock, FailToTry, Unlock, Try, Unlock], 0);
         let expected = [(1, 0), (2, 0), (2, 0), (2, 1), (2, 1), (2, 2), (3, 2), (3, 3)];
         assert_eq!(words, expected.map(|(next, serving)| word(next, serving)));
     }
@@ -178,7 +178,7 @@ mod tests {
         let words = words_after([Lock, Draw, Unlock, Unlock, Try, Unlock], word(LAST, LAST));
         let expected = [(0, LAST), (1, LAST), (1, 0), (1, 1), (2, 1), (2, 2)];
         assert_eq!(words, expected.map(|(next, serving)| word(next, serving)));
-        let words = words_after([Try, TryInVain, Unlock], word(LAST, LAST));
+        let words = words_after([Try, FailToTry, Unlock], word(LAST, LAST));
         assert_eq!(words, [word(0, LAST), word(0, LAST), 0]);
     }
 

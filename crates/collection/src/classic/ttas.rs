@@ -5,7 +5,7 @@
 //!
 //!  0 -> 1   lock, try_lock
 //!  1 -> 0   unlock
-//!  1 -> 1   an attempt that failed; with the pre-read only by losing a race
+//!  1 -> 1   an attempt that failed; with the pre-read, only by a lost race
 //! ```
 //! Fairness: none. After an unlock any waiter or newcomer may win, and the loser's wait has no
 //! bound. Source: Rudolph and Segall, "Dynamic decentralized cache schemes for MIMD parallel

@@ -204,6 +204,6 @@ mod tests {
         unsafe { lock.unlock(&()) };
         lock.leave(first);
         assert!(!lock.is_locked() && lock.waiters.first() == core::ptr::from_ref(second).cast_mut());
-        assert_eq!(second.park_within(&Limit::until(0)), Err(GaveUp::TimedOut), "nobody wakes it");
+        assert_eq!(second.park_within(&Limit::until(0)), Err(GaveUp::TimedOut), "no thread wakes it");
     }
 }

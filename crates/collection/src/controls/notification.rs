@@ -75,7 +75,7 @@ mod tests {
         // SAFETY: no thread unlocks the monitor afterwards, and none drops it.
         let result = unsafe { monitor.lock_within(&(), &limit) };
         assert!(others_are_done());
-        assert_eq!(events_of(CondvarGiveUp), given_up, "the queue has let it go");
+        assert_eq!(events_of(CondvarGiveUp), given_up, "it did not give up in the queue");
         (result, events_of(CondvarSent) - before[0] - (events_of(CondvarReturn) - before[1]))
     }
 

@@ -6,27 +6,32 @@
 //! ```text
 //! word   bits 5-63 sharers; or the exclusive holder: a thread's id, all ones if disowned
 //!        | 4 RECURSED | 3 0 | 2 EXCLUSIVE_WAITERS | 1 SHARED_WAITERS | 0 EXCLUSIVE
-//!        (the kernel has the opposite of EXCLUSIVE, so that its free word is 1; its bit 3, of spinners, is set by nobody today)
-//! depth  how often the exclusive holder has acquired it again. The holder's alone
-//! sleep_failers   how many of the exclusive queue fail once they are woken. Under the chain's lock
+//!        (In the kernel, EXCLUSIVE has the opposite value, so that the free word is 1. Its bit 3
+//!        stands for spinners, and no thread sets it today.)
+//! depth  how often the exclusive holder has acquired it again; only this holder accesses it
+//! sleep_failers   how many of the exclusive queue fail once they are woken; under the chain's lock
 //!
-//! (sharers or t, or d: disowned; EXCLUSIVE, EXCLUSIVE_WAITERS, SHARED_WAITERS); * is anything
-//!  s;0,0,*  -> s+1;0,0,*   a sharer                                              `add_sharer`
-//!  s;0,*,*  -> s+1;0,*,*   a sharer that goes past those that wait               `add_sharer`
-//!  s;0,*,*  -> s-1;0,*,*   a sharer leaves others behind; or nobody waits        `drop_sharer`
-//!  1;0,*,*  -> 0;0,0,0     the last sharer, which holds the chain; wakes all     `release_shared_slow`
-//!  1;0,1,s  -> 0;0,0,s     the same; wakes the exclusive queue
-//!  0;0,0,0  -> t;1,0,0     an exclusive holder                                   `attempt`
-//!  0;0,*,*  -> t;1,*,*     the same, which holds the chain                       `sleep_exclusive`
-//!  *;*,0,*  -> *;*,1,*     it holds the chain, and is about to sleep; or drains  `sleep_exclusive`, `sleep_to_drain`
-//!  *;*,*,0  -> *;*,*,1     a sharer, which holds the chain, is about to sleep    `sleep_shared`
-//!  t;1,*,*  -> t|RECURSED  the holder acquires it again; and back                `recurse`, `release_exclusive_slow`
-//!  t;1,0,0  -> 0;0,0,0     release                                               `release`, `release_exclusive_slow`
-//!  t;1,*,*  -> 0;0,0,*     release, which holds the chain; wakes as a sharer     `release_contested`
-//!  0;0,*,*  -> 0;0,0,*     drain, which holds the chain; wakes as a release      `let_in`
-//!  1;0,*,*  -> t;1,*,*     upgrade                                               `upgrade`
-//!  t;1,*,*  -> 1;0,*,*     downgrade                                             `downgrade_exclusive`
-//!  t;1,*,*  -> d;1,*,*     disown; released as by t                              `disown`
+//! (sharers or t, or d: disowned; EXCLUSIVE, EXCLUSIVE_WAITERS, SHARED_WAITERS); * is anything;
+//! [c]: the thread holds the chain's lock
+//!  s;0,0,*  -> s+1;0,0,*   a sharer                                    `add_sharer`
+//!  s;0,*,*  -> s+1;0,*,*   a sharer that overtakes waiters             `add_sharer`
+//!  s;0,*,*  -> s-1;0,*,*   release; others stay, or no thread waits    `drop_sharer`
+//!  1;0,*,*  -> 0;0,0,0     [c] the last sharer; wakes all waiters      `release_shared_slow`
+//!  1;0,1,s  -> 0;0,0,s     [c] the same; wakes the exclusive queue
+//!  0;0,0,0  -> t;1,0,0     an exclusive holder                         `attempt`
+//!  0;0,*,*  -> t;1,*,*     [c] the same                                `sleep_exclusive`
+//!  *;*,0,*  -> *;*,1,*     [c] an exclusive waiter is about to sleep   `sleep_exclusive`
+//!                          [c] a drain is about to sleep               `sleep_to_drain`
+//!  *;*,*,0  -> *;*,*,1     [c] a sharer is about to sleep              `sleep_shared`
+//!  t;1,*,*  -> t|RECURSED  the holder acquires it again                `recurse`
+//!                          and back                                    `release_exclusive_slow`
+//!  t;1,0,0  -> 0;0,0,0     release                                     `release`,
+//!                                                                      `release_exclusive_slow`
+//!  t;1,*,*  -> 0;0,0,*     [c] release; wakes as a sharer does         `release_contested`
+//!  0;0,*,*  -> 0;0,0,*     [c] drain; wakes as a release does          `let_in`
+//!  1;0,*,*  -> t;1,*,*     upgrade                                     `upgrade`
+//!  t;1,*,*  -> 1;0,*,*     downgrade                                   `downgrade_exclusive`
+//!  t;1,*,*  -> d;1,*,*     disown; released as by t                    `disown`
 //!  0;0,0,0  -> 0;1,0,0     destroy: for ever
 //! ```
 //! RECURSED is set only beside a thread's id, exactly while depth is not 0.

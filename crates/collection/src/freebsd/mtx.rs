@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! word   bits 3-30 owner: a thread's id, or 0 | 2 DESTROYED | 1 CONTESTED | 0 RECURSED
-//! depth  how often the owner has locked it again. The owner's alone
+//! depth  how often the owner has locked it again; only the owner accesses it
 //!
-//!  0 -> t          lock                                                        `take`
-//!  t -> 0          unlock                                                      `unlock`, `unlock_slow`
-//!  t -> t|r        the owner locks it again; depth counts from 1               `recurse`
-//!  t|r -> t        the unlock that brings depth back to 0                      `unlock_slow`
-//!  t -> t|c        a waiter, who holds the chain                               `wait`
-//!  t|c -> 0        unlock, which holds the chain; wakes all                    `release_contested`
+//!  0 -> t          lock                                              `take`
+//!  t -> 0          unlock                                            `unlock`, `unlock_slow`
+//!  t -> t|r        the owner locks it again; depth counts from 1     `recurse`
+//!  t|r -> t        the unlock that brings depth back to 0            `unlock_slow`
+//!  t -> t|c        a waiter, which holds the chain's lock            `wait`
+//!  t|c -> 0        unlock, which holds the chain's lock; wakes all   `release_contested`
 //!  0, t -> d       destroy
 //! ```
 //! CONTESTED is set only beside an owner. RECURSED is set exactly while depth is not 0. DESTROYED

@@ -3,27 +3,29 @@
 //! there is reason to, and sleep in a [chain](crate::parking::chain).
 //!
 //! ```text
-//! word   bits 5-63 readers, or a writing thread's id | 4 RECURSED | 3 SPINNER | 2 WRITE_WAITERS | 1 READ_WAITERS | 0 WRITTEN
-//!        (the kernel has the opposite of WRITTEN, so that its free word is 1)
-//! depth  how often the writer has locked it again. The writer's alone
+//! word   bits 5-63 readers, or a writing thread's id
+//!        | 4 RECURSED | 3 SPINNER | 2 WRITE_WAITERS | 1 READ_WAITERS | 0 WRITTEN
+//!        (In the kernel, WRITTEN has the opposite value, so that the free word is 1.)
+//! depth  how often the writer has locked it again; only the writer accesses it
 //!
-//! (readers or t; WRITTEN, SPINNER, WRITE_WAITERS, READ_WAITERS); * is anything
-//!  r;0,0,0,*  -> r+1;0,0,0,*    a reader                                              `add_reader`
-//!  r;0,*,*,*  -> r+1;0,*,*,*    a reader that holds another one, or only tries        `add_reader`
-//!  r;0,*,*,*  -> r-1;0,*,*,*    a reader leaves others behind; or nobody waits        `drop_reader`
-//!  1;0,*,w,r  -> 0;0,*,0,r      the last reader, which holds the chain; wakes writers `unlock_shared_slow`
-//!  1;0,*,0,1  -> 0;0,*,0,0      the same; wakes readers
-//!  0;0,*,0,0  -> t;1,0,0,0      a writer                                              `attempt`
-//!  0;0,*,*,*  -> t;1,0,*,*      a writer, which holds the chain                       `sleep_to_write`
-//!  r;0,0,*,*  -> r;0,1,*,*      a writer begins to spin for readers                   `spin_to_write`
-//!  *;*,*,*,*  -> *;*,0,1,*      a writer, which holds the chain, is about to sleep    `sleep_to_write`
-//!  *;*,*,*,0  -> *;*,*,*,1      a reader, which holds the chain, is about to sleep    `sleep_to_read`
-//!  t;1,0,*,*  -> t|RECURSED..   the writer locks it again; and back                   `recurse`, `unlock_slow`
-//!  t;1,0,0,0  -> 0;0,0,0,0      unlock                                                `release`
-//!  t;1,0,w,r  -> 0;0,0,0,*      unlock, which holds the chain; wakes one queue        `release_contested`
-//!  t;1,0,0,0  -> 1;0,0,0,0      downgrade                                             `share`
-//!  t;1,0,*,*  -> 1;0,0,*,*      downgrade, which holds the chain                      `downgrade_contested`
-//!  1;0,*,*,*  -> t;1,0,*,*      upgrade                                               `try_upgrade`
+//! (readers or t; WRITTEN, SPINNER, WRITE_WAITERS, READ_WAITERS); * is anything;
+//! [c]: the thread holds the chain's lock
+//!  r;0,0,0,*  -> r+1;0,0,0,*    a reader                                  `add_reader`
+//!  r;0,*,*,*  -> r+1;0,*,*,*    a reader that holds others, or only tries `add_reader`
+//!  r;0,*,*,*  -> r-1;0,*,*,*    unlock; others read, or no thread waits   `drop_reader`
+//!  1;0,*,w,r  -> 0;0,*,0,r      [c] the last reader; wakes writers        `unlock_shared_slow`
+//!  1;0,*,0,1  -> 0;0,*,0,0      [c] the same; wakes readers
+//!  0;0,*,0,0  -> t;1,0,0,0      a writer                                  `attempt`
+//!  0;0,*,*,*  -> t;1,0,*,*      [c] a writer                              `sleep_to_write`
+//!  r;0,0,*,*  -> r;0,1,*,*      a writer begins to spin for readers       `spin_to_write`
+//!  *;*,*,*,*  -> *;*,0,1,*      [c] a writer is about to sleep            `sleep_to_write`
+//!  *;*,*,*,0  -> *;*,*,*,1      [c] a reader is about to sleep            `sleep_to_read`
+//!  t;1,0,*,*  -> t|RECURSED..   the writer locks it again; and back       `recurse`, `unlock_slow`
+//!  t;1,0,0,0  -> 0;0,0,0,0      unlock                                    `release`
+//!  t;1,0,w,r  -> 0;0,0,0,*      [c] unlock; wakes one queue               `release_contested`
+//!  t;1,0,0,0  -> 1;0,0,0,0      downgrade                                 `share`
+//!  t;1,0,*,*  -> 1;0,0,*,*      [c] downgrade                             `downgrade_contested`
+//!  1;0,*,*,*  -> t;1,0,*,*      upgrade                                   `try_upgrade`
 //!  0;0,0,0,0  -> 0;1,0,1,1      destroy: for ever
 //! ```
 //! RECURSED is set only beside a writer, exactly while depth is not 0. SPINNER is set beside

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! word   owner: a thread's id, or 0
-//! depth  how often the owner has locked it again. The owner's alone
+//! depth  how often the owner has locked it again; only the owner accesses it
 //!
 //!  0 -> t   lock            `take`
 //!  t -> t   the owner locks it again: depth counts from 1
@@ -242,7 +242,7 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
 
     /// Whether the caller, which must hold the mutex, has locked it more than once.
     pub fn is_recursed(&self) -> bool {
-        debug_assert!(self.is_owned(), "asks of a spin mutex that it does not hold");
+        debug_assert!(self.is_owned(), "queries a spin mutex that it does not hold");
         self.depth.get() != 0
     }
 

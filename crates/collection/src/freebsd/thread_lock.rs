@@ -3,12 +3,12 @@
 //! another queue, its protection moves along.
 //!
 //! ```text
-//! current   null: `home` | MOVING: no mutex, and held | else: this mutex
-//! home      the mutex at first
+//! current   null: the mutex is `home` | MOVING: held, and has no mutex | else: the mutex's address
+//! home      the first mutex
 //!
-//!  m -> n         the holder, who holds n as well, moves it and unlocks m      `move_to`
+//!  m -> n         the holder, which holds n as well, moves it and unlocks m    `move_to`
 //!  m -> MOVING    the holder takes it away from m                              `begin_move`
-//!  MOVING -> n    and brings it to n, which it need not hold                   `finish_move`
+//!  MOVING -> n    the holder brings it to n, which it need not hold            `finish_move`
 //! ```
 //! 1. Only the holder changes `current`. A thread becomes the holder when it has locked the mutex
 //!    that `current` names, and `current` still names it afterwards. It remains the holder when it

@@ -6,13 +6,13 @@
 //! of [`queues`].
 //!
 //! ```text
-//! granted (of the head)   0 or 1: no secondary queue     greater: name of its last node
-//! start_ns (of the head)  0: no secondary queue          1: to be flushed          else: when it was begun
+//! granted (of the head)   0 or 1: no secondary queue | greater: the name of its last node
+//! start_ns (of the head)  0: no secondary queue | 1: it is to be flushed | else: when it was begun
 //!
-//!  start_ns  0 -> now   first waiter moved aside            `became_head`
-//!          now -> now   passed on, with the preferred node  `hand_over`
-//!          now -> 1     the threshold has passed            `became_head`
-//!            1 -> 0     flushed: the first of it is head    `hand_over`, `try_clear_tail`
+//!  start_ns  0 -> now   the first waiter was moved aside            `became_head`
+//!          now -> now   passed on, with the preferred NUMA node     `hand_over`
+//!          now -> 1     the threshold has passed                    `became_head`
+//!            1 -> 0     flushed: its first waiter becomes the head  `hand_over`, `try_clear_tail`
 //! ```
 //! 3. In the head's node, `granted` is greater than 1 if and only if `start_ns` is not 0.
 //! 4. A head whose `start_ns` is 1 does not sort. So its next waiter, with which `hand_over` is

@@ -6,8 +6,8 @@
 //! of [`queues`].
 //!
 //! ```text
-//! granted (of the head)     0 or 1: no secondary queue     greater: name of its last node
-//! start_tick (of the head)  0: no secondary queue          else: the tick it was begun in
+//! granted (of the head)     0 or 1: no secondary queue | greater: the name of its last node
+//! start_tick (of the head)  0: no secondary queue | else: the tick in which it was begun
 //! ```
 //! 3. In the head's node, `granted` is greater than 1 if and only if `start_tick` is not 0.
 //!

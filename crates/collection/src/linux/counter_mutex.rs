@@ -2,24 +2,24 @@
 //! A waiter spins while the owner runs, and sleeps in a queue when it does not.
 //!
 //! ```text
-//! count      1 free | 0 held | below 0 held, and somebody may sleep          (the word is count - 1)
+//! count      1 free | 0 held | below 0 held, and threads may sleep (the word is count - 1)
 //! wait_lock  protects the queue
 //! waiters    the queue of sleepers, first and last
-//! owner      who holds the mutex; 0: nobody, or not said yet. A hint
+//! owner      the thread that holds the mutex; 0: none, or it has not said so yet. A hint
 //!
 //! count, decrement flavour
-//!   1 -> 0      lock, nobody there
+//!   1 -> 0      lock of a free mutex
 //!   n -> n-1    lock that fails: the mark of a waiter, if count was 0           `take_fast`
 //!   0 -> 1      unlock, no mark
 //!   n -> n+1    unlock of a marked count; then * -> 1                           `unlock_slow`
 //! exchange flavour
-//!   1 -> 0      lock, nobody there
+//!   1 -> 0      lock of a free mutex
 //!   n -> 0, then * -> -1    lock that fails; from 1 it has the mutex after all  `take_fast`
-//!   n -> 1      unlock; if n was not 0, wakes
+//!   n -> 1      unlock; if n was not 0, wakes a waiter
 //! both
 //!   1 -> 0      try_lock, and spinners                                          `try_take`
-//!   * -> -1     waiters; from 1 it has the mutex                                `take_marking`
-//!  -n -> 0      who has it so, and leaves nobody in the queue                   `look`
+//!   * -> -1     waiters; from 1 they have the mutex                             `take_marking`
+//!  -n -> 0      such a waiter that leaves the queue empty                       `enter`
 //! ```
 //! 1. Only a step that changes count from 1 to 0 or -1 takes the mutex. Only its holder makes count
 //!    1.
@@ -432,7 +432,7 @@ where
         }
         // SAFETY: the caller's.
         let locked = unsafe { self.lock_slow(&Limit::NONE) };
-        debug_assert!(locked.is_ok(), "without a limit nobody gives up");
+        debug_assert!(locked.is_ok(), "gave up without a limit");
     }
 
     #[inline]

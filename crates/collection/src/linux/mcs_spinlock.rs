@@ -82,7 +82,7 @@ mod tests {
             assert!(was_held);
             // SAFETY: the node outlives the acquisition.
             unsafe {
-                assert!(queue.0.try_lock(&node), "nobody is left in the queue");
+                assert!(queue.0.try_lock(&node), "no thread is left in the queue");
                 queue.0.unlock(&node);
             }
         }

@@ -4,18 +4,19 @@
 //!
 //! ```text
 //! word       bits 3-30 owner: a thread's id, or 0 | 2 PICKUP | 1 HANDOFF | 0 WAITERS
-//! spinners   the queue of those who spin (`osq`)
+//! spinners   the queue of spinning threads (`osq`)
 //! wait_lock  protects the queue of sleepers, `waiters`
 //!
-//!  0 -> t              lock, nobody there
-//!  w -> t|w            lock of a free mutex with waiters, by anybody                `try_take`
-//!  t|w -> t|w|h        the first waiter has slept, and failed: it must be handed over   `try_take`
-//!  t|w -> w            unlock; with w, wakes the first                              `unlock`
-//!  t|w|h -> f|w|p      unlock: hands over to f, the first, and wakes it              `unlock_slow`
-//!  t|h -> 0            unlock: whoever was to have it has given up, and was the last    `unlock_slow`
+//!  0 -> t              lock of a free mutex without waiters
+//!  w -> t|w            lock of a free mutex with waiters, by any thread             `try_take`
+//!  t|w -> t|w|h        the first waiter has slept, and failed: asks for a hand-over `try_take`
+//!  t -> 0              unlock without waiters                                       `unlock`
+//!  t|w -> w            unlock; wakes the first waiter                               `unlock_slow`
+//!  t|w|h -> f|w|p      unlock: hands over to f, the first, and wakes it             `hand_over`
+//!  t -> 0              the same; the last waiter has given up since h was seen      `hand_over`
 //!  f|w|p -> f|w        f picks it up                                                `try_take`
-//!  * -> *|w            the first comes into the queue                               `enqueue`
-//!  * -> *&!(w|h|p)     the last leaves the queue                                    `leave`
+//!  * -> *|w            the first waiter enters the queue                            `enqueue`
+//!  * -> *&!(w|h|p)     the last waiter leaves the queue                             `leave`
 //! ```
 //! WAITERS: the queue is not empty. HANDOFF: the mutex must be handed over to the first waiter. It
 //! is set only with an owner and WAITERS. PICKUP: the named owner has not picked the mutex up yet.
@@ -89,7 +90,7 @@ const fn owner_of(word: u32) -> Option<ThreadId> {
 fn assert_legal(word: u32) {
     let (is_free, flags) = (owner_of(word).is_none(), word & FLAGS);
     debug_assert!(!is_free || flags & (HANDOFF | PICKUP) == 0, "free, and to be handed over");
-    debug_assert!(flags == 0 || flags & WAITERS != 0, "to be handed over to nobody");
+    debug_assert!(flags == 0 || flags & WAITERS != 0, "to be handed over to no thread");
     debug_assert!(flags != FLAGS, "handed over, and to be handed over");
 }
 

@@ -2,19 +2,21 @@
 //! time. The others wait for their turn in an MCS queue, which they may leave at any time.
 //!
 //! ```text
-//!  tail  0: nobody | the name of the last node: bits 16-17 level | 18-31 slot + 1
+//!  tail  0: no thread | the name of the last node: bits 16-17 level | 18-31 slot + 1
 //!
 //!  [spinner] --next--> [waiter 1] --next--> [waiter 2] <-- tail
 //!            <-previous-          <-previous-
 //!
-//!  tail  0 -> n        enters, and has its turn at once             `enter`
-//!        p -> n        enters behind p                              `enter`
+//!  tail  0 -> n        n enters, and has its turn at once           `enter`
+//!        p -> n        n enters behind p                            `enter`
 //!        n -> 0        the spinner leaves, and is the last          `release`
 //!        n -> p        a waiter leaves, and is the last             `settle`
 //!
 //!  A waiter x between p and n leaves in three steps:
-//!   A  p.next  x -> 0      then p can neither end its turn nor leave: somebody is behind it, nobody knows who
-//!   B  x.next  n -> 0      then n cannot do step A of its own        (or x is the last: tail x -> p, and done)
+//!   A  p.next  x -> 0      From now on, p can neither end its turn nor leave: it has a successor,
+//!                          and does not know which.
+//!   B  x.next  n -> 0      From now on, n cannot do its own step A.
+//!                          (If x is the last: tail x -> p, and x has left.)
 //!   C  n.previous = p, p.next = n
 //! ```
 //! 1. A node's successor is the thread that found the node in the tail, or that a step C has made
@@ -51,7 +53,7 @@ use crate::platform::{Atomic, LentNode, LocalNodes, ParkTimeout, Platform, ZeroN
 use crate::schedule::{Schedule, Spin, Stop, ThreadId};
 
 /// The name of no node.
-const NOBODY: u32 = 0;
+const NO_NODE: u32 = 0;
 
 /// How many turns a thread waits for a neighbour that is between two steps, before it sleeps. The
 /// steps are a few instructions apart. Natively, the first 128 turns pause and the others yield.
@@ -90,8 +92,8 @@ impl<P: Platform> Default for Node<P> {
     fn default() -> Self {
         Self {
             granted: Atomic::new(0),
-            previous: Atomic::new(NOBODY),
-            next: Atomic::new(NOBODY),
+            previous: Atomic::new(NO_NODE),
+            next: Atomic::new(NO_NODE),
             thread: Atomic::new(0),
             previous_thread: Atomic::new(0),
         }
@@ -112,13 +114,13 @@ impl<P: Platform> Osq<P> {
 
     /// Whether a thread spins, or waits for its turn. The answer may be stale, and orders nothing.
     pub fn has_spinner(&self) -> bool {
-        self.tail.load(Relaxed) != NOBODY
+        self.tail.load(Relaxed) != NO_NODE
     }
 }
 
 impl<P: Platform> Default for Osq<P> {
     fn default() -> Self {
-        Self { tail: Atomic::new(NOBODY) }
+        Self { tail: Atomic::new(NO_NODE) }
     }
 }
 
@@ -137,7 +139,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     /// ```compile_fail,E0133
     /// # use {nearlock_collection::linux::osq::*, nearlock_core::{platform::*, schedule::*}};
     /// # fn f<P: Schedule + ParkTimeout + LocalNodes<Node<P>>>() {
-    /// Osq::<P>::new().with_turn(P::thread_id(), &mut Spin::default(), || false, |_| -> u32 { panic!() });
+    /// let mut spin = Spin::default();
+    /// Osq::<P>::new().with_turn(P::thread_id(), &mut spin, || false, |_| -> u32 { panic!() });
     /// # }
     /// ```
     pub unsafe fn with_turn<R>(
@@ -173,13 +176,13 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         // SAFETY: lent nodes live as long as the platform, here and below.
         let node = unsafe { &*lent.node };
         node.granted.store(0, Relaxed);
-        node.next.store(NOBODY, Relaxed);
+        node.next.store(NO_NODE, Relaxed);
         node.thread.store(me.get(), Relaxed);
         // Ordering: AcqRel. Release publishes the stores above to a thread that finds us in the
         // tail. Acquire pairs with the Releases in `release`, `settle` and here: the last turn
         // happens before ours, and the predecessor's node is initialised before we write into it.
         let previous = self.tail.swap(name, AcqRel);
-        if previous == NOBODY {
+        if previous == NO_NODE {
             return true;
         }
         // SAFETY: the predecessor stays in the queue until we have linked ourselves in
@@ -233,7 +236,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
             // out comes before any link that is written there later. Relaxed on failure, where the
             // loop only tries again.
             if before.next.load(Relaxed) == name
-                && before.next.compare_exchange(name, NOBODY, Acquire, Relaxed).is_ok()
+                && before.next.compare_exchange(name, NO_NODE, Acquire, Relaxed).is_ok()
             {
                 break (previous, before);
             }
@@ -272,11 +275,11 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
             {
                 return None;
             }
-            if node.next.load(Relaxed) != NOBODY {
+            if node.next.load(Relaxed) != NO_NODE {
                 // Ordering: Acquire, pairs with the Releases of the links in `enter` and step C:
                 // the successor's node is initialised before we write into it.
-                let next = node.next.swap(NOBODY, Acquire);
-                if next != NOBODY {
+                let next = node.next.swap(NO_NODE, Acquire);
+                if next != NO_NODE {
                     return Some(next);
                 }
             }
@@ -302,14 +305,14 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         // Ordering: AcqRel on success. Release pairs with the Acquire in `enter`: our turn happens
         // before the next. Acquire is as in `settle`. Relaxed on failure, where nothing is read
         // through the value.
-        if self.tail.compare_exchange(name, NOBODY, AcqRel, Relaxed).is_ok() {
+        if self.tail.compare_exchange(name, NO_NODE, AcqRel, Relaxed).is_ok() {
             return;
         }
         // SAFETY: as in `enter`.
         let node = unsafe { &*lent.node };
         // Ordering: Acquire, as in `settle`.
-        let next = match node.next.swap(NOBODY, Acquire) {
-            NOBODY => self.settle(name, node, NOBODY),
+        let next = match node.next.swap(NO_NODE, Acquire) {
+            NO_NODE => self.settle(name, node, NO_NODE),
             next => Some(next),
         };
         if let Some(next) = next {
@@ -324,7 +327,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
 
     /// The node with this name. Safety: there is a node with this name.
     unsafe fn named<'a>(name: u32) -> &'a Node<P> {
-        let id = Tail::decode(name).expect("a link names somebody");
+        let id = Tail::decode(name).expect("a link names a node");
         // SAFETY: nodes live as long as the platform.
         unsafe { &*P::node(id) }
     }

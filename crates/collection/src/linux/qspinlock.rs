@@ -5,13 +5,13 @@
 //! bits 0-7 locked | 8 pending | 9-15 unused | 16-17 tail: level | 18-31 tail: slot + 1
 //!
 //! (tail, pending, locked)
-//!  0,0,0 -> 0,0,1   lock, nobody there                                  `lock`, `try_lock`
-//!  0,0,* -> 0,1,*   first waiter marks itself, needs no node            `lock_pending`
-//!  0,1,0 -> 0,0,1   first waiter takes the lock                         `lock_pending`
-//!  *,*,* -> n,*,*   further waiter queues as the new tail n             `lock_queued`
-//!  n,0,0 -> 0,0,1   head takes the lock, nobody behind it               `QueuePolicy::try_clear_tail`
-//!  n,0,0 -> s,0,1   the same, and CNA's secondary queue takes its place  `QueuePolicy::try_clear_tail`
-//!  *,0,0 -> *,0,1   head takes the lock, and passes its place on        `lock_as_head`
+//!  0,0,0 -> 0,0,1   lock of a free lock without waiters              `lock`, `try_lock`
+//!  0,0,* -> 0,1,*   the first waiter marks itself, without a node    `lock_pending`
+//!  0,1,0 -> 0,0,1   the first waiter takes the lock                  `lock_pending`
+//!  *,*,* -> n,*,*   a further waiter queues as the new tail n        `lock_queued`
+//!  n,0,0 -> 0,0,1   the head takes the lock; no thread is behind it  `QueuePolicy::try_clear_tail`
+//!  n,0,0 -> s,0,1   the same; CNA's secondary queue takes its place  `QueuePolicy::try_clear_tail`
+//!  *,0,0 -> *,0,1   the head takes the lock, and passes its place on `lock_as_head`
 //!  *,*,1 -> *,*,0   unlock
 //! ```
 //! - locked: set by the thread that takes the lock, cleared by its holder alone.

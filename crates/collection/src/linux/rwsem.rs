@@ -5,17 +5,17 @@
 //! count   bit 0 WRITER | 1 WAITERS | 2 HANDOFF | 3-7 unused | 8-63 readers
 //!
 //! (readers, HANDOFF, WAITERS, WRITER)
-//!  r,0,0,0 -> r+1,0,0,0   a reader                                       `lock_shared`, `try_lock_shared`
+//!  r,0,0,0 -> r+1,0,0,0   a reader: `lock_shared`, `try_lock_shared`
 //!  r,*,*,* -> r+1,*,*,*   the attempt of a reader, which goes ahead of sleepers or takes it back
 //!  r,*,*,0 -> r-1,*,*,0   `unlock_shared`
-//!  0,0,0,0 -> 0,0,0,1     a writer                                       `lock`, `try_lock`
-//!  0,0,*,0 -> 0,0,*,1     a writer that spins                            `try_ahead_of_queue`
-//!  0,*,1,0 -> 0,0,*,1     a queued writer; WAITERS stays for the others  `try_queued`
-//!  *,0,1,* -> *,1,1,*     somebody has waited for too long               `try_queued`, `wake_first`
+//!  0,0,0,0 -> 0,0,0,1     a writer: `lock`, `try_lock`
+//!  0,0,*,0 -> 0,0,*,1     a writer that spins                           `try_ahead_of_queue`
+//!  0,*,1,0 -> 0,0,*,1     a queued writer; WAITERS stays if others wait `try_queued`
+//!  *,0,1,* -> *,1,1,*     a waiter has waited for too long              `try_queued`, `wake_first`
 //!  *,*,*,1 -> *,*,*,0     `unlock`
 //!  0,*,*,1 -> 1,*,*,0     `downgrade`
-//!  r,*,1,0 -> r+n,0,*,0   a waker lets n readers in                      `wake_first`
-//!  *,*,1,* -> *,0,0,*     the last waiter has given up                   `leave`
+//!  r,*,1,0 -> r+n,0,*,0   a waker lets n readers in                     `wake_first`
+//!  *,*,1,* -> *,0,0,*     the last waiter has given up                  `leave`
 //! ```
 //! owner: bit 0 OWNED_BY_READERS | 1 NOT_FOR_SPINNERS | the writing thread's id. It is a hint for
 //! spinners: readers say only that there are some, and do not take it back. NOT_FOR_SPINNERS: a

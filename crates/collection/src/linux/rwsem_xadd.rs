@@ -1,14 +1,15 @@
 //! The kernel's reader-writer semaphore of 2013. All threads count in one word, by additions.
 //!
 //! ```text
-//! count   low 32 bits: active, those that hold it or try | the whole, signed: less than 0 if somebody waits or writes
+//! count   low 32 bits: the number of active threads, which hold the semaphore or try to
+//!         the whole, signed: less than 0 if a thread waits or writes
 //!
 //! with W = -2^32:
 //!  0          free
 //!  n          n readers
 //!  W+1        a writer; or, with sleepers, one reader
 //!  W+n        n readers, and sleepers
-//!  W          sleepers, and nobody active
+//!  W          sleepers, and no active thread
 //!  2W+1       a writer, and sleepers
 //!
 //!  c -> c+1       `lock_shared`: a reader, if the result is not less than 0

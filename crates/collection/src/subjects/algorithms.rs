@@ -238,13 +238,13 @@ algorithms! {
     "tas" Classic tas::TasLock<P>,
         "test-and-set: one word, and every look at it is a swap", &[], none, no_settings;
     "ttas" Classic ttas::TtasLock<P, Switched<P>>,
-        "test-and-test-and-set: one word, everybody spins on it", ttas::SWITCHES, none, no_settings;
+        "test-and-test-and-set: one word, all waiters spin on it", ttas::SWITCHES, none, no_settings;
     "ticket" Classic ticket::TicketLock<P>,
-        "two counters in one word, everybody spins on it", &[], fifo, no_settings;
+        "two counters in one word, all waiters spin on it", &[], fifo, no_settings;
     "mcs" Classic mcs::McsLock<P, Switched<P>>,
         "queue lock: each waiter spins on its own node", mcs::SWITCHES, fifo, no_settings;
     "clh" Classic clh::ClhLock<P>,
-        "queue lock: each waiter spins on the node of the one before it", &[], fifo, no_settings;
+        "queue lock: each waiter spins on the node of its predecessor", &[], fifo, no_settings;
     "hmcs" Classic hmcs::HmcsLock<P>,
         "an MCS queue per NUMA node, and an MCS lock that they compete for",
         &[], |_| Fairness::PassLimit(Setting::HmcsLocalPassLimit), |_| &[Setting::HmcsLocalPassLimit];
@@ -254,10 +254,10 @@ algorithms! {
     "glibc-mutex" Classic glibc_mutex::GlibcMutex<P>,
         "the C library's mutex: one word, and waiters that sleep at once", &[], none, no_settings;
     "std-mutex-protocol" Classic std_mutex::StdMutex<P, Switched<P>>,
-        "how std's mutex of Rust works on Linux: glibc-mutex whose waiters look 100 times first",
+        "protocol of Rust's std mutex on Linux: glibc-mutex whose waiters look 100 times first",
         std_mutex::SWITCHES, none, no_settings;
     "parking-lot-0.13-protocol" Classic parking_lot_mutex::ParkingLotMutex<P, Switched<P>>,
-        "how parking_lot 0.13's mutex works: waiters yield, sleep in a table, and nobody is handed it",
+        "protocol of parking_lot 0.13's mutex: waiters yield, then sleep in a table; no hand-over",
         parking_lot_mutex::SWITCHES, none, no_settings;
     "qspinlock" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, Switched<P>>,
         "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue",
@@ -282,7 +282,7 @@ algorithms! {
         "Linux' reader-writer semaphore of 2013, with all of the series of October 2013",
         rwsem_xadd::SWITCHES, none, |lock| spin_budget_unless(lock, "writer-spin", "never");
     "linux-mutex" Linux [timed] mutex::LinuxMutex<P, Switched<P>>,
-        "Linux' mutex since 4.9: one waiter at a time spins, the others sleep, and are handed it",
+        "Linux' mutex since 4.9: one waiter at a time spins, the others sleep; with hand-over",
         mutex::SWITCHES, none, |lock| spin_budget_unless(lock, "spinning", "never");
     "rwsem" Linux [rw timed] rwsem::Rwsem<P, Switched<P>>,
         "Linux' reader-writer semaphore since 5.11: spinning writers, and a hand-over after 4 ms",
@@ -297,32 +297,32 @@ algorithms! {
         "freebsd-spin-mtx behind a pointer that may change: FreeBSD's thread_lock",
         SPIN_MTX_SWITCHES, none, spin_mtx_settings;
     "freebsd-rw" FreeBsd [rw] rw::Rw<P, Switched<P>>,
-        "FreeBSD's reader-writer lock: waiters spin for those who run, writers go first",
+        "FreeBSD's reader-writer lock: waiters spin for running holders, writers go first",
         RW_SWITCHES, none, rw_settings;
     "freebsd-sx" FreeBsd [rw timed] sx::Sx<P, Switched<P>>,
         "FreeBSD's shared-exclusive lock: freebsd-rw for long sections, whose waiters may give up",
         SX_SWITCHES, none, rw_settings;
     "freebsd-lockmgr" FreeBsd [rw timed] lockmgr::LockMgr<P, Switched<P>>,
-        "FreeBSD's lock of files and buffers: freebsd-sx with fewer spinners, for those who may not wait, drain or disown",
+        "FreeBSD's lock of files and buffers: freebsd-sx with fewer spinners, plus no-wait, drain and disown",
         LOCKMGR_SWITCHES, none, lockmgr_settings;
     "near-mutex" Near [timed] near::NearMutex<P>,
-        "this project's mutex: released by a plain store; one waiter looks, the others sleep, and it gets its turn",
+        "this project's mutex: released by a plain store; the first waiter spins and gets its turn, the others sleep",
         &[], none, spin_budget;
     "near-condvar" Near [timed] monitor::Monitor<P, Switched<P>>,
         "near-mutex and its condition variable as a lock: an unlock notifies one waiter",
         monitor::SWITCHES, none, spin_budget;
     "lock-busted" Control controls::Busted<P>,
-        "excludes nobody", &[], none, no_settings;
+        "excludes no thread", &[], none, no_settings;
     "lock-lost-wakeup" Control controls::LostWakeup<P>,
-        "deadlocks: its unlock wakes nobody", &[], none, no_settings;
+        "deadlocks: its unlock wakes no thread", &[], none, no_settings;
     "lock-after-you" Control controls::AfterYou<P>,
         "livelocks: two waiters give way to each other for ever", &[], none, no_settings;
     "lock-lifo" Control controls::Lifo<P>,
         "starves: last come, first served", &[], fifo, no_settings;
     "lock-busted-rw" Control [rw] controls::BustedRw<P>,
-        "lets readers in beside a writer", &[], none, no_settings;
+        "lets readers in while a writer holds it", &[], none, no_settings;
     "lock-lost-cancel" Control [timed] controls::LostCancel<P>,
-        "deadlocks: a waiter that is woken and gives up wakes nobody in its stead", &[], none, no_settings;
+        "deadlocks: a woken waiter that gives up does not wake the next one", &[], none, no_settings;
     "lock-lost-notification" Control [timed] monitor::Monitor<P, crate::tuning::Standard, controls::LostNotification<P>>,
-        "deadlocks: a wait for a condition that gives up keeps the notification that it was sent", &[], none, no_settings;
+        "deadlocks: a wait for a condition that gives up keeps its notification", &[], none, no_settings;
 }

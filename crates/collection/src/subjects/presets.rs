@@ -139,7 +139,7 @@ presets! {
         "mcs whose holder grants itself the lock that it finds free, as Linux did until 2014",
         "Linux until January 2014 (5faeb8adb956)";
     "parking-lot-0.12-protocol" = "parking-lot-0.13-protocol" ["unlock" = "at-bucket", "first-pauses" = "2"],
-        "how parking_lot 0.12's mutex works: waiters yield, sleep in a table, and now and then it is handed over",
+        "protocol of parking_lot 0.12's mutex: waiters yield, then sleep in a table; a hand-over now and then",
         "parking_lot 0.12";
     "qspinlock-whole-word" = "qspinlock" ["access" = "whole"],
         "qspinlock that writes its word only as a whole", "the baseline of the byte release";
@@ -154,7 +154,7 @@ presets! {
         "qspinlock for more threads than processors: newcomers steal, waiters sleep", "Linux 4.15, paravirtual";
     "qspinlock-preemptible-late" = "qspinlock"
         ["stealing" = "hybrid", "park-turns" = "128", "park-head" = "on", "wait-early" = "off"],
-        "qspinlock-preemptible whose waiters do not sleep early, as soon as the one before does",
+        "qspinlock-preemptible whose waiters do not sleep as soon as their predecessor does",
         "the baseline of waiting early";
     "qspinlock-preemptible-head" = "qspinlock" ["stealing" = "hybrid", "park-turns" = "128"],
         "qspinlock-preemptible whose head does not sleep", "the baseline of a head that sleeps";
@@ -171,7 +171,7 @@ presets! {
     "linux-counter-mutex-waiter-preread" = "linux-counter-mutex" ["spinner-preread" = "off"],
         "linux-counter-mutex with the pre-read of waiters only", "the other half of the patch of April 2013";
     "linux-counter-mutex-marked-preread" = "linux-counter-mutex" ["waiter-preread" = "marked"],
-        "linux-counter-mutex whose waiters leave the swap out at -1 only",
+        "linux-counter-mutex whose waiters omit the swap at -1 only",
         "the patch of April 2013 for any processor";
     "linux-counter-mutex-exchange" = "linux-counter-mutex"
         ["fast-path" = "exchange", "waiter-preread" = "marked"],
@@ -196,7 +196,7 @@ presets! {
         "rwsem-xadd-base whose writers spin before they queue", "the series' spinning alone";
     "rwsem-xadd-single-waker" = "rwsem-xadd"
         ["try-preread" = "off", "wake-preread" = "off", "writer-spin" = "never"],
-        "rwsem-xadd-base of which one release wakes at a time", "the series' single waker alone";
+        "rwsem-xadd-base in which one release wakes at a time", "the series' single waker alone";
     "rwsem-xadd-preread-spin" = "rwsem-xadd" ["single-waker" = "off"],
         "rwsem-xadd without the single waker", "the series without its single waker";
     "rwsem-xadd-preread-spin-queued" = "rwsem-xadd" ["writer-spin" = "queued", "single-waker" = "off"],
@@ -227,9 +227,9 @@ presets! {
     "rwsem-leading-readers" = "rwsem" ["readers-past-writers" = "off"],
         "rwsem whose readers come in up to the next writer only", "Linux until 5.2";
     "rwsem-no-reader-steal" = "rwsem" ["reader-steal" = "off"],
-        "rwsem whose readers queue wherever somebody sleeps", "Linux 5.3 to 5.9 without its reader spinning";
+        "rwsem whose readers queue if there are sleepers", "Linux 5.3 to 5.10 without its reader spinning";
     "rwsem-reader-spin" = "rwsem" ["reader-spin" = "on", "reader-steal" = "off"],
-        "rwsem whose readers spin too: Linux 5.3 to 5.9", "Linux 5.3 to 5.9";
+        "rwsem whose readers spin too: Linux 5.3 to 5.10", "Linux 5.3 to 5.10";
     "rwsem-no-spin-for-readers" = "rwsem" ["reader-owned-spin" = "off"],
         "rwsem whose writers spin for a writer only", "Linux before 5.3";
     "freebsd-mtx-no-preread" = "freebsd-mtx" as ERA_2014,
@@ -237,7 +237,7 @@ presets! {
     "freebsd-mtx-hard-preread" = "freebsd-mtx" as HARD_PREREAD,
         "freebsd-mtx-no-preread whose waiters read before they write", "a part of the patch of November 2015";
     "freebsd-mtx-lock-preread" = "freebsd-mtx" as LOCK_PREREAD,
-        "freebsd-mtx-hard-preread whose lock reads before it writes, and whose unlock does not",
+        "freebsd-mtx-hard-preread whose lock reads before it writes, while its unlock does not",
         "the patch of November 2015 without its unlock";
     "freebsd-mtx-fast-preread" = "freebsd-mtx" as FAST_PREREAD,
         "freebsd-mtx-no-preread whose fast paths read before they write",
@@ -245,12 +245,12 @@ presets! {
     "freebsd-mtx-preread" = "freebsd-mtx" as PREREAD,
         "freebsd-mtx-no-preread with all pre-reads: the patch of November 2015", "the patch of November 2015";
     "freebsd-mtx-preloaded" = "freebsd-mtx" as PRELOADED,
-        "freebsd-mtx-preread that keeps the value read, and sleeps when it has lost a race",
+        "freebsd-mtx-preread whose waiters keep the value read, and sleep after a lost race",
         "the form of the patch before that of November 2015";
     "freebsd-mtx-linear-backoff" = "freebsd-mtx" as LINEAR,
         "freebsd-mtx-preread with the random back-off of August 2016", "FreeBSD of August 2016";
     "freebsd-mtx-fcmpset" = "freebsd-mtx" as FCMPSET,
-        "freebsd-mtx of 2017: no pre-read, a failed write says what it has found", "FreeBSD of March 2017";
+        "freebsd-mtx of 2017: no pre-read, a failed write returns the value found", "FreeBSD of March 2017";
     "freebsd-mtx-no-spin" = "freebsd-mtx" ["adaptive" = "off"],
         "freebsd-mtx whose waiters sleep at once", "FreeBSD with NO_ADAPTIVE_MUTEXES";
     "freebsd-spin-mtx-no-preread" = "freebsd-spin-mtx" as ERA_2014,
@@ -264,14 +264,14 @@ presets! {
     "freebsd-spin-mtx-preread" = "freebsd-spin-mtx" as PREREAD,
         "freebsd-spin-mtx-no-preread with the pre-reads of November 2015", "the patch of November 2015";
     "freebsd-spin-mtx-fcmpset" = "freebsd-spin-mtx" as FCMPSET,
-        "freebsd-spin-mtx of 2017: no pre-read, a failed write says what it has found", "FreeBSD of March 2017";
+        "freebsd-spin-mtx of 2017: no pre-read, a failed write returns the value found", "FreeBSD of March 2017";
     "freebsd-rw-no-preread" = "freebsd-rw" as ERA_2014,
-        "freebsd-rw of FreeBSD 10.1: its writers write before they read, and nobody backs off", "FreeBSD 10.1";
+        "freebsd-rw of FreeBSD 10.1: its writers write before they read; no back-off", "FreeBSD 10.1";
     "freebsd-rw-hard-preread" = "freebsd-rw" as HARD_PREREAD,
         "freebsd-rw-no-preread whose waiting writers read before they write",
         "a part of the patch of November 2015";
     "freebsd-rw-lock-preread" = "freebsd-rw" as LOCK_PREREAD,
-        "freebsd-rw-hard-preread whose writers read before they write, and do not when they unlock",
+        "freebsd-rw-hard-preread whose writers read before they write, except to unlock",
         "the patch of November 2015 without its unlock";
     "freebsd-rw-fast-preread" = "freebsd-rw" as FAST_PREREAD,
         "freebsd-rw-no-preread whose writers' fast paths read before they write",
@@ -279,14 +279,14 @@ presets! {
     "freebsd-rw-preread" = "freebsd-rw" as PREREAD,
         "freebsd-rw-no-preread with all pre-reads: the patch of November 2015", "the patch of November 2015";
     "freebsd-rw-fcmpset" = "freebsd-rw" as FCMPSET,
-        "freebsd-rw of 2017: no pre-read, a failed write says what it has found", "FreeBSD of March 2017";
+        "freebsd-rw of 2017: no pre-read, a failed write returns the value found", "FreeBSD of March 2017";
     "freebsd-sx-no-preread" = "freebsd-sx" as ERA_2014,
         "freebsd-sx of FreeBSD 10.1: writers write before they read, and readers go first", "FreeBSD 10.1";
     "freebsd-sx-hard-preread" = "freebsd-sx" as HARD_PREREAD,
         "freebsd-sx-no-preread whose waiting writers read before they write",
         "a part of the patch of November 2015";
     "freebsd-sx-lock-preread" = "freebsd-sx" as LOCK_PREREAD,
-        "freebsd-sx-hard-preread whose writers read before they write, and do not when they unlock",
+        "freebsd-sx-hard-preread whose writers read before they write, except to unlock",
         "the patch of November 2015 without its unlock";
     "freebsd-sx-fast-preread" = "freebsd-sx" as FAST_PREREAD,
         "freebsd-sx-no-preread whose writers' fast paths read before they write",
@@ -294,15 +294,15 @@ presets! {
     "freebsd-sx-preread" = "freebsd-sx" as PREREAD,
         "freebsd-sx-no-preread with all pre-reads: the patch of November 2015", "the patch of November 2015";
     "freebsd-sx-fcmpset" = "freebsd-sx" as FCMPSET,
-        "freebsd-sx of 2017: no pre-read, a failed write says what it has found", "FreeBSD of March 2017";
+        "freebsd-sx of 2017: no pre-read, a failed write returns the value found", "FreeBSD of March 2017";
     "freebsd-lockmgr-no-preread" = "freebsd-lockmgr" as ERA_2014,
-        "freebsd-lockmgr of FreeBSD 10.1: exclusive waiters write before they read, and nobody spins",
+        "freebsd-lockmgr of FreeBSD 10.1: exclusive waiters write before they read; no spinning",
         "FreeBSD 10.1";
     "freebsd-lockmgr-preread" = "freebsd-lockmgr" as PREREAD,
         "freebsd-lockmgr-no-preread with the pre-reads of November 2015, all of them in its loops",
         "the patch of November 2015";
     "freebsd-lockmgr-fcmpset" = "freebsd-lockmgr" as FCMPSET,
-        "freebsd-lockmgr of 2017: it writes at once, and a failed write says what it has found",
+        "freebsd-lockmgr of 2017: it writes at once, and a failed write returns the value found",
         "FreeBSD of March 2017";
     "freebsd-lockmgr-no-adaptive" = "freebsd-lockmgr" ["adaptive" = "off"],
         "freebsd-lockmgr whose waiters sleep at once, as until 2020", "FreeBSD before July 2020";

@@ -207,11 +207,11 @@ mod tests {
             unsafe { cancellation.enter(watch) };
         }
         // SAFETY: as above.
-        f(&|who| unsafe { cancellation.leave(&watches[who]) });
+        f(&|index| unsafe { cancellation.leave(&watches[index]) });
     }
 
     #[test]
-    fn a_cancellation_wakes_what_waits_by_it_and_stays() {
+    fn a_cancellation_wakes_a_waiter_and_stays() {
         let (waiter, cancellation) = (leaked(Place::default()), leaked(Cancellation::<OneThread>::default()));
         let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
         assert_eq!(limit.is_reached(), None);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancellation_wakes_all_that_wait_by_it_and_no_others() {
+    fn a_cancellation_wakes_all_its_waiters_and_no_others() {
         static CANCELLATION: Cancellation<OneThread> = Cancellation::new();
         let limit = Limit { until_ns: None, cancellation: Some(&CANCELLATION) };
         let [first, second, third]: &[Place; 3] = leaked(Default::default());
@@ -250,8 +250,8 @@ mod tests {
             let woken = |waiter: &Place| waiter.park_within(&Limit::until(0)).is_ok();
             // The test enters them, as threads would that leave at different times.
             enter(&cancellation, &waiters, |leave| {
-                for (gone, &who) in order.iter().enumerate() {
-                    leave(who);
+                for (gone, &index) in order.iter().enumerate() {
+                    leave(index);
                     cancellation.cancel();
                     let expected = [0, 1, 2].map(|waiter| !order[..=gone].contains(&waiter));
                     assert_eq!([0, 1, 2].map(|waiter| woken(&waiters[waiter])), expected, "{order:?}");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancellation_calls_all_who_sleep() {
+    fn a_cancellation_calls_all_sleepers() {
         let cancellation = leaked(Cancellation::<OneThread>::new());
         let [first, second]: &[Place; 2] = leaked(Default::default());
         let sleep = |waiter: &Place| {

@@ -246,7 +246,7 @@ pub fn mistake(says: &str, act: impl FnOnce()) {
     if !cfg!(debug_assertions) {
         return;
     }
-    let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("a mistake that nobody has found");
+    let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("a mistake that no assertion has found");
     let said = panic.downcast_ref::<&str>().expect("a panic with a text");
     assert!(said.contains(says), "{said}");
 }

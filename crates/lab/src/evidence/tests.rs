@@ -84,7 +84,7 @@ fn the_page_stands_alone_and_every_picture_has_words() {
 }
 
 #[test]
-fn what_does_not_fit_and_what_turns_round_is_said() {
+fn misfits_and_reversed_conclusions_are_named() {
     page(&reproduced(1.2), |page| {
         let html = page.html().unwrap();
         assert!(html.contains("off by more than 10 %: ") && html.contains("(+20.0 %)"));
@@ -102,7 +102,7 @@ fn what_does_not_fit_and_what_turns_round_is_said() {
 }
 
 #[test]
-fn a_page_says_what_its_documents_have_besides_and_with_which_constants_it_is_made() {
+fn a_page_names_missing_results_and_the_digest_of_its_constants() {
     page(&reproduced(1.0), |page| {
         let (html, markdown) = (page.html().unwrap(), page.markdown().unwrap());
         let missing: Vec<_> = DOCUMENTS.iter().filter_map(|document| document.missing).collect();

@@ -254,7 +254,7 @@ mod tests {
         let axis = Axis::threads(&[142, 1, 2, 4, 8, 16, 32, 36, 72, 144], 0.4);
         assert_eq!(axis.ticks, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 72.0, 144.0]);
         let doubling = |number: f64| axis.map(&(2.0 * number), (0, 1000)) - axis.map(&number, (0, 1000));
-        assert!(doubling(2.0).abs_diff(doubling(32.0)) <= 1, "but for rounding");
+        assert!(doubling(2.0).abs_diff(doubling(32.0)) <= 1, "except for rounding");
         let alone = Axis::threads(&[36], 0.4);
         assert_eq!(alone.ticks, [36.0]);
         assert!(alone.low < 36.0 && 36.0 < alone.high);

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_says_what_is_published_what_simulated_and_how_far_it_was_chosen() {
+    fn the_picture_names_published_and_simulated_figures_and_their_classes() {
         let picture = draw(None);
         for text in ["PUBLISHED and SIMULATED", "published, with its standard deviation", "simulated, fitted"]
         {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_points_at_a_figure_or_cannot_see_it_is_told() {
+    fn figures_have_hints_and_the_picture_has_a_description() {
         let picture = draw(Some(1.0));
         assert_eq!(picture.matches("class=\"hint\"").count(), 9);
         let hint =

@@ -66,18 +66,19 @@ impl Headline {
 pub const DOCUMENTS: &[Document] = &[
     Document {
         title: "Linux mutex: read before you exchange",
-        source: "Waiman Long, \"mutex: Make more scalable by doing less atomic operations\", linux-kernel, April 2013",
-        idea: "Whoever finds the mutex taken used to write to it again and again, and so took its cache line away from \
-               the holder. The patch looks first, and writes only where that can succeed.",
+        source: "Waiman Long, \"mutex: Make more scalable by doing less atomic operations\", linux-kernel, \
+                 April 2013",
+        idea: "Waiters wrote to the locked mutex again and again, and so took its cache line away from the \
+               holder. With the patch they read first, and write only if that can succeed.",
         missing: Some(
-            "the message's last table, what other mixes of AIM7 gain on 8 nodes, is cut off after its head in the copy that these \
-             figures are from; nothing is filled in for it",
+            "the message's last table, the gains of other mixes of AIM7 on 8 nodes: in the copy that these \
+             figures are from, it is cut off after its head, and not filled in",
         ),
         tables: &[
             Claim {
                 table: "mutex-high-systime",
-                claim: "On 8 nodes the mix high_systime of AIM7 collapses without the patch, and does 2.5 to 4 times as \
-                        many jobs with it; on 1 and 2 nodes there is practically no change.",
+                claim: "On 8 nodes the mix high_systime of AIM7 collapses without the patch, and does 2.5 to \
+                        4 times as many jobs with it; on 1 and 2 nodes there is practically no change.",
                 headlines: &[
                     Headline {
                         words: "AIM7, 8 nodes, SMT",
@@ -108,7 +109,8 @@ pub const DOCUMENTS: &[Document] = &[
             },
             Claim {
                 table: "mutex-slowpath-share",
-                claim: "The time in the slow path of the mutex falls from 65 to under 1 % of the CPU time on 8 nodes.",
+                claim: "The time in the slow path of the mutex falls from 65 to under 1 % of the CPU time on \
+                        8 nodes.",
                 headlines: &[],
             },
         ],
@@ -116,14 +118,14 @@ pub const DOCUMENTS: &[Document] = &[
     Document {
         title: "Linux rwsem: spin before you sleep",
         source: "Tim Chen and others, \"rwsem performance optimizations\", patch series v8, October 2013",
-        idea: "A reader-writer semaphore whose writers look before they write, spin while the holder runs, and queue up for \
-               spinning; and of all who would wake the waiters only one does.",
+        idea: "The writers of a reader-writer semaphore read before they write, spin while the holder runs, \
+               and queue for spinning. Of all threads that would wake the waiters, only one does.",
         missing: None,
         tables: &[
             Claim {
                 table: "rwsem-series",
-                claim: "When the mutex of a file's mappings becomes an rwsem, two mixes of AIM7 lose 8 %; with the series, but \
-                        for its last patch, all gain 6 to 20 %. Exim gains 5 %.",
+                claim: "When the mutex of a file's mappings becomes an rwsem, two mixes of AIM7 lose 8 %; \
+                        with the series except its last patch, all mixes gain 6 to 20 %. Exim gains 5 %.",
                 headlines: &[
                     Headline { words: "exim", variant: "+single-waker", row: &[("workload", "exim")] },
                     Headline {
@@ -145,8 +147,8 @@ pub const DOCUMENTS: &[Document] = &[
             },
             Claim {
                 table: "rwsem-single-waker",
-                claim: "One waker at a time makes high_systime 14 to 15 % faster; without hyperthreading the whole series \
-                        makes it 32 % faster.",
+                claim: "One waker at a time makes high_systime 14 to 15 % faster; without hyperthreading the \
+                        whole series makes it 32 % faster.",
                 headlines: &[Headline {
                     words: "high_systime, one waker too",
                     variant: "series",
@@ -157,15 +159,16 @@ pub const DOCUMENTS: &[Document] = &[
     },
     Document {
         title: "FreeBSD: do not lock a locked mutex",
-        source: "Mateusz Guzik, \"microoptimize by trying to avoid locking a locked mutex\", freebsd-current, November 2015",
-        idea: "Most of FreeBSD's locks tried a compare-and-swap before they looked. The patch looks first: in the paths of those \
-               who wait, and in the fast paths too, which its author calls optional.",
+        source: "Mateusz Guzik, \"microoptimize by trying to avoid locking a locked mutex\", \
+                 freebsd-current, November 2015",
+        idea: "Most of FreeBSD's locks tried a compare-and-swap before they read. The patch reads first: in \
+               the paths of the waiters, and also in the fast paths, which its author calls optional.",
         missing: None,
         tables: &[
             Claim {
                 table: "freebsd-find",
-                claim: "40 times find over tmpfs gain about 40 % when waiters read first, and very little more when fast \
-                        paths do too.",
+                claim: "40 processes of find over tmpfs gain about 40 % if waiters read first, and very \
+                        little more if fast paths do too.",
                 headlines: &[Headline { words: "find over tmpfs", variant: "hard", row: &[("lock", "mtx")] }],
             },
             Claim {
@@ -178,14 +181,15 @@ pub const DOCUMENTS: &[Document] = &[
     Document {
         title: "CNA: a spin lock that knows its sockets",
         source: "Alex Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, December 2020",
-        idea: "The stock spin lock goes to whoever came first, which is mostly somebody on another socket. CNA lets waiters \
-               of the holder's own socket go first, for a bounded time, in a lock that is still four bytes.",
+        idea: "The stock spin lock goes to the first waiter, which mostly runs on another socket. CNA \
+               prefers waiters of the holder's socket, for a bounded time, in a lock that is still four \
+               bytes.",
         missing: None,
         tables: &[
             Claim {
                 table: "cna-locktorture",
-                claim: "A lock that all threads want: CNA is ahead from 4 threads up, by 77 % with 142, and nothing is lost with \
-                        one or two.",
+                claim: "A lock that all threads acquire: CNA is ahead from 4 threads up, by 77 % with 142, \
+                        and loses nothing with one or two.",
                 headlines: &[Headline {
                     words: "locktorture, 142 threads",
                     variant: "cna",
@@ -194,8 +198,9 @@ pub const DOCUMENTS: &[Document] = &[
             },
             Claim {
                 table: "cna-context1",
-                claim: "A test robot saw version 12, which has no shuffle reduction, lose 17 %. Its author first found 10 %, then, with \
-                        version 13, that a more thorough test did not reproduce the loss; with the reduction it is about 1 %.",
+                claim: "A test robot saw a loss of 17 % with version 12, which has no shuffle reduction. The \
+                        author first found 10 %. With version 13, a more thorough test did not reproduce the \
+                        loss. With the reduction it is about 1 %.",
                 headlines: &[Headline {
                     words: "context1, version 12",
                     variant: "cna-wo-sro",
@@ -204,8 +209,8 @@ pub const DOCUMENTS: &[Document] = &[
             },
             Claim {
                 table: "cna-open1",
-                claim: "Threads that open and close files: 4 to 6 % lost with 8 and 16, two thirds more from 32 up, twice as much with \
-                        142.",
+                claim: "Threads that open and close files: CNA loses 4 to 6 % with 8 and 16, does two thirds \
+                        more work from 32 up, and twice as much with 142.",
                 headlines: &[Headline {
                     words: "open1, 142 threads",
                     variant: "cna",
@@ -214,8 +219,8 @@ pub const DOCUMENTS: &[Document] = &[
             },
             Claim {
                 table: "cna-lock2",
-                claim: "Threads that lock and unlock a record of one file: 3 to 6 % lost with 8 and 16, 60 % more from 32 up, twice \
-                        as much with 142.",
+                claim: "Threads that lock and unlock a record of one file: CNA loses 3 to 6 % with 8 and 16, \
+                        does 60 % more work from 32 up, and twice as much with 142.",
                 headlines: &[Headline {
                     words: "lock2, 142 threads",
                     variant: "cna",
@@ -224,8 +229,8 @@ pub const DOCUMENTS: &[Document] = &[
             },
             Claim {
                 table: "cna-readrandom",
-                claim: "A database whose mutex sleeps in the kernel: CNA guards the list of sleepers, and brings 85 % with 142 \
-                        threads.",
+                claim: "A database whose mutex sleeps in the kernel: CNA guards the list of sleepers, and \
+                        does 85 % more work with 142 threads.",
                 headlines: &[Headline {
                     words: "LevelDB, 142 threads",
                     variant: "cna",

@@ -154,12 +154,12 @@ pub(super) const LOCKTORTURE: &[Statement] = &[
 /// Statements about context1.
 pub(super) const CONTEXT1: &[Statement] = &[
     Statement {
-        text: "without shuffle reduction CNA loses against stock",
+        text: "CNA without shuffle reduction is behind stock",
         compared: Compared::Variants { of: &["cna-wo-sro"], to: "stock", rows: Rows::Threads(&[56]) },
         expected: Expected::Below(0.05),
     },
     Statement {
-        text: "with shuffle reduction CNA is ahead of CNA without",
+        text: "CNA with shuffle reduction is ahead of CNA without it",
         compared: Compared::Variants { of: &["cna"], to: "cna-wo-sro", rows: Rows::Threads(&[56]) },
         expected: Expected::Above(0.05),
     },
@@ -257,7 +257,7 @@ pub(super) const MUTEX_HIGH_SYSTIME: &[Statement] = &[
         expected: Expected::Alike(0.05),
     },
     Statement {
-        text: "at 10 to 100 users with and without are alike",
+        text: "the patch makes no difference at 10 to 100 users",
         compared: Compared::Variants {
             of: &["with"],
             to: "without",
@@ -298,7 +298,7 @@ pub(super) const RWSEM_SERIES: &[Statement] = &[
         expected: Expected::Below(0.05),
     },
     Statement {
-        text: "with the series but for its last patch all mixes gain instead",
+        text: "all mixes gain with the series except its last patch",
         compared: Compared::Base { of: &["preread+spin"], rows: MIXES },
         expected: Expected::Above(0.05),
     },
@@ -312,7 +312,7 @@ pub(super) const RWSEM_SINGLE_WAKER: &[Statement] = &[
         expected: Expected::Above(0.05),
     },
     Statement {
-        text: "the rest of the series adds to it",
+        text: "the rest of the series adds to this gain",
         compared: Compared::Variants {
             of: &["series"],
             to: "single-waker",
@@ -339,7 +339,7 @@ pub(super) const FREEBSD_FIND: &[Statement] = &[
         expected: Expected::Above(0.05),
     },
     Statement {
-        text: "fast paths that read first too add very little",
+        text: "fast paths that also read first add very little",
         compared: Compared::Variants { of: &["hard+fast"], to: "hard", rows: OF_MTX },
         expected: Expected::Alike(0.05),
     },

@@ -118,7 +118,7 @@ fn first_come_first_served_bounds_the_wait_and_cna_shares_within_a_node() {
 }
 
 #[test]
-fn a_long_section_now_and_then_starves_nobody_and_hides_no_starvation() {
+fn a_rare_long_section_causes_no_starvation_and_hides_none() {
     let limits = Limits::default();
     let workload = self::users("aim7-high-systime", |c| c.long_every = 50);
     let machine = MachineSpec::builtin("westmere-ex-8s").unwrap();
@@ -166,7 +166,7 @@ fn many_waiters_on_one_word_fall_behind_a_queue() {
 }
 
 #[test]
-fn urgent_waiters_overtake_nobodys_threshold() {
+fn urgent_waiters_end_the_preference_for_a_numa_node() {
     let mut urgent = cell("cna-v13", 20);
     urgent.workload = Box::new(Locktorture { priority_percent: 100, ..Locktorture::DEFAULT });
     let urgent = simulate(&urgent).unwrap();

@@ -167,7 +167,7 @@ fn acting<E: Engine>(
         shared.act_all(acts[0]);
         others.join();
         assert_eq!(shared.tokens.load(Relaxed), tokens_left);
-        assert_eq!(shared.condvar.notify_all(), 0, "nobody waits");
+        assert_eq!(shared.condvar.notify_all(), 0, "no thread waits");
         shared.inside(|| ());
     });
     model.reaching(reaches)

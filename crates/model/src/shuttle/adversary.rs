@@ -23,7 +23,8 @@
 //! assert!(most > 40, "{most}");
 //! let most = overtaken::<TicketLock<Shuttle>>(contest, |_| 0, |seen| seen.held);
 //! assert!(most < 5, "{most}");
-//! // It tries only after the word has changed, so that a compare-exchange of the value it has seen would fail.
+//! // It tries only after the word has changed: a compare-exchange with the value that it has seen
+//! // would fail.
 //! let most = overtaken::<QSpinLock<Shuttle>>(contest, word_of, |seen| seen.now != seen.then);
 //! assert!(most < 10, "{most}");
 //! ```

@@ -39,7 +39,8 @@ macro_rules! word {
         }
 
         impl$(<$generic>)? Atomic<$value> for $name$(<$generic>)? {
-            #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
+            // A template to copy from, never borrowed.
+            #[allow(clippy::declare_interior_mutable_const)]
             const ZERO: Self = Self(Cell::new($zero));
 
             fn new(v: $value) -> Self {

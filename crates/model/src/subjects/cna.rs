@@ -11,23 +11,23 @@ use crate::loom::Loom;
 use crate::model::Model;
 use crate::staged::{Queue, Stage, queue_at_work, queue_of_held_lock};
 
-const NOBODY: Queue = Queue::NOBODY;
-const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
+const EMPTY: Queue = Queue::NOBODY;
+const MOVED: Queue = Queue { secondary: &[1], ..EMPTY };
 
 /// The models of the final form, whose head sorts while another thread holds the lock.
 pub fn final_form(name: &str) -> Vec<Model> {
     let held = |situation, queue, preemptions| held::<Standard>(name, situation, queue, preemptions);
     let mut models = secondary_queue::<Cna, Standard>(name).to_vec();
     models.extend([
-        held("near, far", Queue { main: &[2, 1], ..NOBODY }, 2),
-        held("far, near", Queue { main: &[1, 2], ..NOBODY }, 2).reaching(&[CnaSplice, CnaTailSplice]),
-        held("far, and a newcomer", Queue { main: &[1], newcomers: &[2], ..NOBODY }, 1)
+        held("near, far", Queue { main: &[2, 1], ..EMPTY }, 2),
+        held("far, near", Queue { main: &[1, 2], ..EMPTY }, 2).reaching(&[CnaSplice, CnaTailSplice]),
+        held("far, and a newcomer", Queue { main: &[1], newcomers: &[2], ..EMPTY }, 1)
             .reaching(&[CnaSplice, CnaTailSplice]),
-        held("two newcomers", Queue { newcomers: &[1, 2], ..NOBODY }, 1).reaching(&[CnaSplice]),
-        held("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY }, 1),
+        held("two newcomers", Queue { newcomers: &[1, 2], ..EMPTY }, 1).reaching(&[CnaSplice]),
+        held("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..EMPTY }, 1),
         held("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, 1)
             .reaching(&[CnaSplice, CnaTailSplice]),
-        held("far, and a migrant", Queue { main: &[1], migrants: &[2], ..NOBODY }, 1)
+        held("far, and a migrant", Queue { main: &[1], migrants: &[2], ..EMPTY }, 1)
             .reaching(&[CnaSplice, CnaTailSplice]),
         held("one moved; a migrant", Queue { migrants: &[2], ..MOVED }, 1).reaching(&[CnaTailSplice]),
     ]);
@@ -38,7 +38,7 @@ pub fn final_form(name: &str) -> Vec<Model> {
 /// done to its node before it competes for the word.
 pub fn preemptible(name: &str) -> Vec<Model> {
     let [near_newcomer, _, flushed, _] = secondary_queue::<Cna, Preemptible>(name);
-    let far_near = held::<Preemptible>(name, "far, near", Queue { main: &[1, 2], ..NOBODY }, 1);
+    let far_near = held::<Preemptible>(name, "far, near", Queue { main: &[1, 2], ..EMPTY }, 1);
     let urgent = Queue { main: &[2], urgent: &[2], ..MOVED };
     let urgent = queue_at_work::<Loom, Cna, Preemptible>(name, "one moved; urgent", urgent, Some(2), || ());
     vec![
@@ -62,15 +62,14 @@ pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
     let unsorted = || Loom::set_random(1);
     let mut models = secondary_queue::<CnaV13<T>, Standard>(name).to_vec();
     models.extend([
-        staged("near, far", Queue { main: &[2, 1], ..NOBODY }, 2, early),
-        staged("far, near", Queue { main: &[1, 2], ..NOBODY }, 2, early)
-            .reaching(&[CnaSplice, CnaTailSplice]),
-        staged("far, near, and random bits", Queue { main: &[1, 2], ..NOBODY }, 2, unsorted),
-        staged("three newcomers", Queue { newcomers: &[1, 2, 3], ..NOBODY }, 1, early).reaching(&[CnaSplice]),
-        staged("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY }, 2, early),
+        staged("near, far", Queue { main: &[2, 1], ..EMPTY }, 2, early),
+        staged("far, near", Queue { main: &[1, 2], ..EMPTY }, 2, early).reaching(&[CnaSplice, CnaTailSplice]),
+        staged("far, near, and random bits", Queue { main: &[1, 2], ..EMPTY }, 2, unsorted),
+        staged("three newcomers", Queue { newcomers: &[1, 2, 3], ..EMPTY }, 1, early).reaching(&[CnaSplice]),
+        staged("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..EMPTY }, 2, early),
         staged("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, 2, early)
             .reaching(&[CnaSplice, CnaTailSplice]),
-        staged("far, and a migrant", Queue { main: &[1], migrants: &[2], ..NOBODY }, 2, early)
+        staged("far, and a migrant", Queue { main: &[1], migrants: &[2], ..EMPTY }, 2, early)
             .reaching(&[CnaSplice, CnaTailSplice]),
         staged("one moved; a migrant", Queue { migrants: &[2], ..MOVED }, 2, early)
             .reaching(&[CnaTailSplice]),

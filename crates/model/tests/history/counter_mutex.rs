@@ -93,7 +93,7 @@ fn counter_mutex_mark_swapped_away() {
 }
 
 #[test]
-fn counter_mutex_freed_and_held_by_nobody() {
+fn counter_mutex_freed_and_held_by_no_thread() {
     /// A thread that gives up says that no thread waits.
     #[derive(Default)]
     struct Tidies(Mutex<Nobody>);
@@ -132,6 +132,6 @@ fn counter_mutex_freed_and_held_by_nobody() {
         const ACTS: &[&[Act]] = &[&[], &[Act::AtOnce]];
         timed::held_at_first::<Loom, L>("linux-counter-mutex-exchange", First::Releases, ACTS, Some(2))
     }
-    let test = "counter_mutex_freed_and_held_by_nobody";
+    let test = "counter_mutex_freed_and_held_by_no_thread";
     caught(test, &model::<Mutex<Nobody>>(), &model::<Tidies>(), "the lock is free at last");
 }

@@ -19,7 +19,7 @@ fn shared<T: Tuning>(deeds: &'static [Deed], preemptions: usize) -> Model {
 }
 
 #[test]
-fn lockmgr_sharers_behind_those_that_fail() {
+fn lockmgr_sharers_behind_waiters_that_fail() {
     nearlock_core::tuning! {
         /// Waiters do not spin, and those that fail after their sleep are not counted.
         struct Ignorant: Tuning {
@@ -29,7 +29,7 @@ fn lockmgr_sharers_behind_those_that_fail() {
     }
     const DEEDS: &[Deed] = &[WriteUnlessSleeping, Read];
     let (today, bug) = (shared::<NotAdaptive>(DEEDS, 2), shared::<Ignorant>(DEEDS, 2));
-    caught("lockmgr_sharers_behind_those_that_fail", &today, &bug, NO_END);
+    caught("lockmgr_sharers_behind_waiters_that_fail", &today, &bug, NO_END);
 }
 
 #[test]

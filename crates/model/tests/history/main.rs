@@ -183,7 +183,7 @@ fn every_row_of_the_document_has_its_test() {
 
 /// The tests of bugs that no model here catches.
 #[test]
-fn what_the_document_says_is_shown_elsewhere_is_there() {
+fn the_tests_that_the_document_names_elsewhere_exist() {
     let files = ["freebsd/mtx/tests.rs", "freebsd/rwsx/tests/single.rs", "../../os/tests/lifetime.rs"];
     let sources = files.map(source);
     let document = document();

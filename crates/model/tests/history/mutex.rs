@@ -135,11 +135,11 @@ fn umtx_signal_before_the_sleep() {
 }
 
 #[test]
-fn mutex_handed_over_to_nobody_without_release() {
+fn mutex_handed_over_to_no_thread_without_release() {
     let place = Place { file: "linux/mutex.rs", function: "hand_over", operation: "store" };
     const ACTS: &[&[Act]] = &[&[Lock], &[InTime, Lock]];
     let model = held_at_first::<Loom, LinuxMutex<Loom, NoSpinning>>(NAME, Releases, ACTS, Some(4));
-    caught_without("mutex_handed_over_to_nobody_without_release", Half::Release, place, &model, SECTIONS);
+    caught_without("mutex_handed_over_to_no_thread_without_release", Half::Release, place, &model, SECTIONS);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn mutex_flags_of_an_empty_queue() {
         })
     }
     let test = "mutex_flags_of_an_empty_queue";
-    caught(test, &model::<Same>(), &model::<LeavesFlags>(), "to be handed over to nobody");
+    caught(test, &model::<Same>(), &model::<LeavesFlags>(), "to be handed over to no thread");
 }
 
 const OSQ: &str = "linux/osq.rs";

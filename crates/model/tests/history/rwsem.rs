@@ -31,7 +31,7 @@ const WRITERS: &[&[Act]] = &[&[Write], &[Write]];
 const BOTH: &[&[Act]] = &[&[Write], &[Read]];
 
 #[test]
-fn rwsem_xadd_wake_up_left_to_nobody() {
+fn rwsem_xadd_wake_up_left_to_no_thread() {
     /// A flag says that a wake-up is pending, and an unlock that sees it returns. The wake-up that
     /// the unlock leaves to the waker is lost.
     struct Flag;
@@ -48,7 +48,7 @@ fn rwsem_xadd_wake_up_left_to_nobody() {
     fn model<K: Kind>() -> Model {
         written::<RwsemXadd<Words<K>, SingleWaker>>("rwsem-xadd-single-waker", WRITERS, 2)
     }
-    caught("rwsem_xadd_wake_up_left_to_nobody", &model::<Same>(), &model::<Flag>(), NO_END);
+    caught("rwsem_xadd_wake_up_left_to_no_thread", &model::<Same>(), &model::<Flag>(), NO_END);
 }
 
 const XADD: &str = "linux/rwsem_xadd.rs";
@@ -80,8 +80,8 @@ fn rwsem_xadd_compared_as_unsigned() {
 fn rwsem_xadd_attempt_in_the_way() {
     /// A reader that takes its attempt back assumes that another thread is active, and wakes no
     /// thread up.
-    struct WakesNobody;
-    impl Kind for WakesNobody {
+    struct WakesNoThread;
+    impl Kind for WakesNoThread {
         fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
             let old = word.fetch_add(v, order);
             if v == 1_u64.wrapping_neg() { old + 1 } else { old }
@@ -90,7 +90,7 @@ fn rwsem_xadd_attempt_in_the_way() {
     fn model<K: Kind>() -> Model {
         written::<RwsemXadd<Words<K>, Base>>("rwsem-xadd-base", BOTH, 2)
     }
-    caught("rwsem_xadd_attempt_in_the_way", &model::<Same>(), &model::<WakesNobody>(), NO_END);
+    caught("rwsem_xadd_attempt_in_the_way", &model::<Same>(), &model::<WakesNoThread>(), NO_END);
 }
 
 /// The unit of one reader in the count of the current semaphore, and the bit of a writer.
@@ -102,8 +102,8 @@ const HANDOFF: u64 = 1 << 2;
 #[test]
 fn rwsem_attempt_in_the_way() {
     /// A reader that takes its attempt back assumes that a thread writes, and wakes no thread up.
-    struct WakesNobody;
-    impl Kind for WakesNobody {
+    struct WakesNoThread;
+    impl Kind for WakesNoThread {
         fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
             let old = word.fetch_add(v, order);
             if v == READER.wrapping_neg() { old | WRITER } else { old }
@@ -112,7 +112,7 @@ fn rwsem_attempt_in_the_way() {
     fn model<K: Kind>() -> Model {
         written::<Rwsem<Words<K>, NoSpin>>("rwsem-no-spin", BOTH, 2)
     }
-    caught("rwsem_attempt_in_the_way", &model::<Same>(), &model::<WakesNobody>(), NO_END);
+    caught("rwsem_attempt_in_the_way", &model::<Same>(), &model::<WakesNoThread>(), NO_END);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn insisting<K: Kind>(readers: u32, until_ns: u64) -> Model {
 }
 
 #[test]
-fn rwsem_handoff_to_who_has_given_up() {
+fn rwsem_handoff_to_a_waiter_that_has_given_up() {
     /// The last waiter that gives up clears only its own mark.
     struct Leaves;
     impl Kind for Leaves {
@@ -180,15 +180,15 @@ fn rwsem_handoff_to_who_has_given_up() {
             word.fetch_and(v | HANDOFF, order)
         }
     }
-    let test = "rwsem_handoff_to_who_has_given_up";
+    let test = "rwsem_handoff_to_a_waiter_that_has_given_up";
     caught(test, &insisting::<Same>(0, 0), &insisting::<Leaves>(0, 0), "the lock is free at last");
 }
 
 #[test]
-fn rwsem_first_that_gives_up_wakes_nobody() {
+fn rwsem_first_that_gives_up_wakes_no_thread() {
     /// A thread that gives up assumes that a thread writes, and lets no thread in.
-    struct WakesNobody;
-    impl Kind for WakesNobody {
+    struct WakesNoThread;
+    impl Kind for WakesNoThread {
         fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
             match Loom::thread().slot {
                 Some(1) => word.load(order) | WRITER,
@@ -225,8 +225,8 @@ fn rwsem_first_that_gives_up_wakes_nobody() {
             assert!(unsafe { lock.try_lock(&()) }, "the lock is free at last");
         })
     }
-    let test = "rwsem_first_that_gives_up_wakes_nobody";
-    caught(test, &model::<Same>(), &model::<WakesNobody>(), NO_END);
+    let test = "rwsem_first_that_gives_up_wakes_no_thread";
+    caught(test, &model::<Same>(), &model::<WakesNoThread>(), NO_END);
 }
 
 #[test]

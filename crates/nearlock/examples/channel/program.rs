@@ -79,5 +79,5 @@ fn main() {
     assert_eq!(sum, all * (all - 1) / 2, "each value once");
     assert!(CHANNEL.oldest().is_err(), "nothing is left");
     assert!(CHANNEL.values.try_lock_for(PATIENCE).is_some_and(|values| values.is_empty()));
-    println!("{RECEIVERS} receivers had {all} values, and waited in vain {late} times");
+    println!("{RECEIVERS} receivers had {all} values, and timed out {late} times");
 }

@@ -12,7 +12,7 @@ use nearlock_core::parking::GaveUp;
 /// use nearlock::freebsd::LockError;
 ///
 /// assert_eq!(LockError::Deadlock.errno_name(), "EDEADLK");
-/// assert_eq!(LockError::Busy.to_string(), "the lock is held by another (EBUSY)");
+/// assert_eq!(LockError::Busy.to_string(), "another thread holds the lock (EBUSY)");
 /// let error = std::io::Error::from(LockError::Interrupted);
 /// assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
 /// ```
@@ -25,8 +25,8 @@ pub enum LockError {
     Deadlock,
     /// The wait was cancelled: `EINTR`.
     Interrupted,
-    /// The caller has slept for the lock, and was to fail after that: `ENOLCK`. Only of a
-    /// [`LockMgr`](super::LockMgr), on request.
+    /// The caller asked to fail after a sleep, and has slept for the lock: `ENOLCK`. Only a
+    /// [`LockMgr`](super::LockMgr) returns it.
     SleepFail,
     /// The time has passed: `EWOULDBLOCK`.
     TimedOut,
@@ -46,10 +46,10 @@ impl LockError {
 
     const fn says(self) -> &'static str {
         match self {
-            LockError::Busy => "the lock is held by another",
+            LockError::Busy => "another thread holds the lock",
             LockError::Deadlock => "the caller holds the lock already",
             LockError::Interrupted => "the wait for the lock was interrupted",
-            LockError::SleepFail => "the caller has waited for the lock, and was to fail then",
+            LockError::SleepFail => "the caller asked to fail after a wait, and has waited",
             LockError::TimedOut => "the time to wait for the lock has passed",
         }
     }

@@ -18,18 +18,24 @@ pub use options::LockMgrOptions;
 /// FreeBSD's `lockmgr` that protects data: shared or exclusive, for long critical sections, and
 /// with more options than any other lock.
 ///
-/// | in the kernel | here |
-/// |---|---|
-/// | `lockmgr_slock`, `lockmgr_xlock` | [`read`](Self::read), [`write`](Self::write) |
-/// | `LK_SHARED`, `LK_EXCLUSIVE` with flags | [`read_with`](Self::read_with), [`write_with`](Self::write_with) |
-/// | `LK_INTERLOCK` | [`read_releasing`](Self::read_releasing), [`write_releasing`](Self::write_releasing), [`drain_releasing`](Self::drain_releasing), [`upgrade_releasing`](LockMgrSharedGuard::upgrade_releasing); operations that never wait do not need it |
-/// | `LK_UPGRADE`, `LK_TRYUPGRADE` | [`LockMgrSharedGuard::upgrade`], [`try_upgrade`](LockMgrSharedGuard::try_upgrade) |
-/// | `LK_DOWNGRADE`, `lockmgr_disown` | [`LockMgrExclusiveGuard::downgrade`], [`disown`](LockMgrExclusiveGuard::disown) |
-/// | `LK_DRAIN` | [`drain`](Self::drain) |
-/// | `LK_NOWAIT`, `LK_SLEEPFAIL`, `LK_TIMELOCK`, `PCATCH`, `LK_NODDLKTREAT` | [`LockMgrOptions`] |
-/// | `LK_NOSHARE` and the time limit of `lockinit` | [`LockMgr::with`] |
-/// | `lockstatus` | [`status`](Self::status) |
-/// | `lockdestroy` | [`Destroy::destroy`], or just a drop |
+/// The functions and flags of the kernel, and their counterparts here:
+///
+/// - `lockmgr_slock`, `lockmgr_xlock`: [`read`](Self::read), [`write`](Self::write)
+/// - `LK_SHARED`, `LK_EXCLUSIVE` with flags: [`read_with`](Self::read_with),
+///   [`write_with`](Self::write_with)
+/// - `LK_INTERLOCK`: [`read_releasing`](Self::read_releasing),
+///   [`write_releasing`](Self::write_releasing), [`drain_releasing`](Self::drain_releasing),
+///   [`upgrade_releasing`](LockMgrSharedGuard::upgrade_releasing); operations that never wait do
+///   not need it
+/// - `LK_UPGRADE`, `LK_TRYUPGRADE`: [`LockMgrSharedGuard::upgrade`],
+///   [`try_upgrade`](LockMgrSharedGuard::try_upgrade)
+/// - `LK_DOWNGRADE`, `lockmgr_disown`: [`LockMgrExclusiveGuard::downgrade`],
+///   [`disown`](LockMgrExclusiveGuard::disown)
+/// - `LK_DRAIN`: [`drain`](Self::drain)
+/// - `LK_NOWAIT`, `LK_SLEEPFAIL`, `LK_TIMELOCK`, `PCATCH`, `LK_NODDLKTREAT`: [`LockMgrOptions`]
+/// - `LK_NOSHARE` and the time limit of `lockinit`: [`LockMgr::with`]
+/// - `lockstatus`: [`status`](Self::status)
+/// - `lockdestroy`: [`Destroy::destroy`], or just a drop
 ///
 /// `LK_CANRECURSE` is not available around data, since there would be two `&mut`. The lock of
 /// `nearlock-collection` has it.
@@ -52,7 +58,7 @@ pub use options::LockMgrOptions;
 /// let file = LockMgr::new(vec![1, 2]);
 /// let reads = file.read();
 /// assert_eq!(file.write_with(&LockMgrOptions::new().no_wait()).unwrap_err(), LockError::Busy);
-/// // On to write, past all that wait; with others that read it would wait for them.
+/// // The upgrade overtakes all waiters. It would wait for other readers.
 /// let mut writes = reads.upgrade(&LockMgrOptions::new())?;
 /// writes.push(3);
 /// let error = file.read_with(&LockMgrOptions::new()).unwrap_err();
@@ -98,11 +104,13 @@ impl<T> LockMgr<T> {
     /// use std::time::Duration;
     /// use nearlock::freebsd::{Attributes, LockError, LockMgr, LockMgrOptions};
     ///
-    /// static DEVICE: LockMgr<u32> = LockMgr::with(Attributes::new().no_share().timeout_ns(1_000_000), 0);
+    /// const ATTRIBUTES: Attributes = Attributes::new().no_share().timeout_ns(1_000_000);
+    /// const TIMED: LockMgrOptions = LockMgrOptions::new().timeout_of_lock();
+    /// static DEVICE: LockMgr<u32> = LockMgr::with(ATTRIBUTES, 0);
     ///
     /// let device = DEVICE.read_with(&LockMgrOptions::new())?;
     /// std::thread::scope(|scope| {
-    ///     let other = scope.spawn(|| DEVICE.read_with(&LockMgrOptions::new().timeout_of_lock()).map(|_| ()));
+    ///     let other = scope.spawn(|| DEVICE.read_with(&TIMED).map(|_| ()));
     ///     assert_eq!(other.join().unwrap(), Err(LockError::TimedOut));
     /// });
     /// assert_eq!(*device, 0);
@@ -188,7 +196,7 @@ impl<T: ?Sized> LockMgr<T> {
     /// let (index, file) = (Mtx::new(vec!["file"]), LockMgr::new(0));
     /// let names = index.lock();
     /// assert_eq!(names.first(), Some(&"file"));
-    /// // Others may use the index while this one waits for the file.
+    /// // Other threads may use the index while this one waits for the file.
     /// *file.write_releasing(&LockMgrOptions::new(), names)? += 1;
     /// assert!(index.try_lock().is_some());
     /// # Ok::<(), nearlock::freebsd::LockError>(())
@@ -226,7 +234,7 @@ impl<T: ?Sized> LockMgr<T> {
     ///
     /// let (index, file) = (Mtx::new(vec!["file"]), LockMgr::new("text"));
     /// let mut names = index.lock();
-    /// // Nobody finds it any more; those who have found it come to their end, for which they may need the index.
+    /// // No thread can find the file now. Threads that have found it may need the index to finish.
     /// names.clear();
     /// let last = file.drain_releasing(&LockMgrOptions::new(), names)?;
     /// assert!(index.lock().is_empty());

@@ -17,10 +17,10 @@ use crate::raw::Nodeless;
 /// let cache = Rw::new(None);
 /// let mine = cache.read();
 /// let others = cache.read();
-/// // Somebody else reads: then one reads on.
+/// // There is another reader, so the upgrade fails and the guard still reads.
 /// let mine = mine.try_upgrade().expect_err("two read");
 /// drop(others);
-/// *mine.try_upgrade().expect("nobody else reads") = Some("figures");
+/// *mine.try_upgrade().expect("the only reader") = Some("figures");
 /// assert_eq!(cache.into_inner(), Some("figures"));
 /// ```
 pub trait TryUpgrade: Sized {

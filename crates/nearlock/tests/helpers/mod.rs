@@ -8,7 +8,7 @@ pub fn mistake(says: &str, act: impl FnOnce()) {
     if !cfg!(debug_assertions) {
         return;
     }
-    let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("a mistake that nobody has found");
+    let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("the mistake was not detected");
     let said = panic.downcast_ref::<String>().map(String::as_str);
     let said = said.or(panic.downcast_ref::<&str>().copied()).expect("a panic with a text");
     assert!(said.contains(says), "{said}");

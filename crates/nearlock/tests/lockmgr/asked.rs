@@ -13,19 +13,19 @@ use super::{
 };
 
 #[test]
-fn who_must_not_wait_is_told_that_it_is_busy() {
+fn a_caller_that_must_not_wait_gets_busy() {
     for (hold, way) in WAITS {
         let lock = Lock::new(0);
         let held = hold(&lock);
         assert_eq!(elsewhere(|| way(&lock, &NO_WAIT)), Err(LockError::Busy));
-        assert!(!lock.has_waiters(), "nobody has slept");
+        assert!(!lock.has_waiters(), "no thread has slept");
         drop(held);
         assert_eq!((lock.status(), way(&lock, &NO_WAIT)), (Status::Unlocked, Ok(())));
     }
 }
 
 #[test]
-fn who_is_to_fail_after_a_sleep_does_when_it_is_woken() {
+fn a_waiter_that_asks_to_fail_after_a_sleep_fails_when_woken() {
     for wait in WAITS {
         let lock = Lock::new(0);
         assert_eq!(asleep(&lock, wait, &PLAIN.sleep_fail()), Err(LockError::SleepFail));
@@ -36,7 +36,7 @@ fn who_is_to_fail_after_a_sleep_does_when_it_is_woken() {
 
 /// If an unlock woke only the waiters that fail, the sharers would sleep at a free lock.
 #[test]
-fn sharers_are_woken_beside_those_who_fail() {
+fn sharers_are_woken_together_with_waiters_that_fail() {
     let lock = Lock::new(0);
     thread::scope(|scope| {
         let held = lock.read();
@@ -74,7 +74,7 @@ fn a_time_without_an_end_is_no_limit() {
 }
 
 #[test]
-fn a_lock_may_say_how_long_those_wait_who_ask_it() {
+fn a_lock_may_have_a_limit_for_waiters_that_ask_for_it() {
     let [limited, unlimited] = [Attributes::new().timeout_ns(1_000_000), Attributes::new()];
     let as_it_says = PLAIN.timeout(Duration::MAX).timeout_of_lock();
     for (hold, way) in WAITS {
@@ -82,7 +82,7 @@ fn a_lock_may_say_how_long_those_wait_who_ask_it() {
         let held = hold(&lock);
         assert_eq!(elsewhere(|| way(&lock, &as_it_says)), Err(LockError::TimedOut));
         drop(held);
-        assert_eq!(asleep(&Lock::with(limited, 0), (hold, way), &PLAIN), Ok(()), "who does not ask");
+        assert_eq!(asleep(&Lock::with(limited, 0), (hold, way), &PLAIN), Ok(()), "not asked for");
         assert_eq!(asleep(&Lock::with(unlimited, 0), (hold, way), &as_it_says), Ok(()));
     }
 }
@@ -107,12 +107,12 @@ fn a_wait_ends_by_interruption() {
         );
         drop(left);
         assert_eq!(lock.status(), Status::Unlocked, "an upgrade keeps nothing");
-        assert_eq!(wait.1(&lock, &PLAIN.interruptible(&by)), Ok(()), "what is free is had");
+        assert_eq!(wait.1(&lock, &PLAIN.interruptible(&by)), Ok(()), "a free lock is locked");
     }
 }
 
 #[test]
-fn who_does_not_spin_sleeps_though_the_holder_runs() {
+fn a_waiter_that_must_not_spin_sleeps_though_the_holder_runs() {
     let before = setting(Setting::SpinBudgetNs);
     // A waiter that spins goes on for a second.
     set_setting(Setting::SpinBudgetNs, 1_000_000_000).unwrap();
@@ -123,7 +123,7 @@ fn who_does_not_spin_sleeps_though_the_holder_runs() {
 }
 
 #[test]
-fn sharers_go_past_those_that_wait_if_they_may() {
+fn sharers_overtake_waiters_if_they_may() {
     let (lock, another) = (Lock::new(0), Lock::new(0));
     thread::scope(|scope| {
         let held = lock.read();
@@ -134,8 +134,8 @@ fn sharers_go_past_those_that_wait_if_they_may() {
             assert_eq!([Bypass::Holders, Bypass::Nobody].map(ask), [Err(LockError::Busy); 2]);
             assert_eq!(ask(Bypass::Caller), Ok(()));
             let _shared = another.read();
-            assert_eq!(reads(&lock, &NO_WAIT), Ok(()), "it shares another of the kind");
-            assert_eq!(ask(Bypass::Nobody), Err(LockError::Busy), "it says that it shares none");
+            assert_eq!(reads(&lock, &NO_WAIT), Ok(()), "the caller shares another lock of the kind");
+            assert_eq!(ask(Bypass::Nobody), Err(LockError::Busy), "the request overtakes no waiters");
         });
         drop(held);
     });

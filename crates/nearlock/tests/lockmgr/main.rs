@@ -125,18 +125,18 @@ fn an_exclusive_holder_is_alone() {
 }
 
 #[test]
-fn each_thread_is_told_who_holds_it() {
+fn each_thread_learns_which_thread_holds_it() {
     let lock = Lock::new(0);
     let mine = lock.write();
     assert_eq!((lock.status(), elsewhere(|| lock.status())), (Status::Exclusive, Status::ExclusiveByOther));
-    let nobodys = mine.disown();
+    let disowned = mine.disown();
     assert_eq!((lock.status(), elsewhere(|| lock.status())), (Status::Exclusive, Status::Exclusive));
-    drop(nobodys);
+    drop(disowned);
     assert_eq!((lock.status(), lock.has_waiters()), (Status::Unlocked, false));
 }
 
 #[test]
-fn a_release_lets_in_those_who_sleep() {
+fn a_release_lets_sleepers_in() {
     for wait in WAITS.into_iter().chain(DRAINS) {
         let lock = Lock::new(0);
         assert_eq!(asleep(&lock, wait, &PLAIN), Ok(()));
@@ -163,35 +163,35 @@ fn the_holder_does_not_get_it_again() {
 }
 
 #[test]
-fn the_only_sharer_is_upgraded_past_those_that_wait() {
+fn the_only_sharer_is_upgraded_past_all_waiters() {
     let lock = LockMgr::new(Vec::new());
     thread::scope(|scope| {
         let [first, second] = ["upgrade", "try_upgrade"];
         let shares = lock.read();
         scope.spawn(|| lock.write_with(&ASLEEP).unwrap().push("the other"));
         until_waited_for(&lock);
-        let mut writes = shares.upgrade(&PLAIN).expect("nobody else shares");
+        let mut writes = shares.upgrade(&PLAIN).expect("no other sharer");
         writes.push(first);
-        let mut writes = writes.downgrade().try_upgrade().expect("nobody else shares");
+        let mut writes = writes.downgrade().try_upgrade().expect("no other sharer");
         writes.push(second);
     });
     assert_eq!(lock.into_inner(), ["upgrade", "try_upgrade", "the other"]);
 }
 
 #[test]
-fn an_upgrade_waits_for_the_other_sharers_who_may_write_before() {
+fn an_upgrade_waits_for_the_other_sharers_which_may_write_before() {
     let lock = LockMgr::new(Vec::new());
     thread::scope(|scope| {
         let mine = lock.read();
         scope.spawn(|| {
             let mut writes = lock.read().upgrade(&PLAIN).expect("it may wait");
-            assert_eq!(*writes, ["another"], "what it has read is no more");
-            writes.push("who waited");
+            assert_eq!(*writes, ["another"], "the data has changed since it was read");
+            writes.push("the waiter");
         });
         until_waited_for(&lock);
         mine.try_upgrade().expect("the other's share is released").push("another");
     });
-    assert_eq!(lock.into_inner(), ["another", "who waited"]);
+    assert_eq!(lock.into_inner(), ["another", "the waiter"]);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn an_upgrade_that_fails_keeps_nothing() {
     let other = lock.read();
     assert_eq!(elsewhere(|| upgrades(&lock, &NO_WAIT)), Err(LockError::Busy));
     let error = lock.read().upgrade(&NO_WAIT).map(drop);
-    assert_eq!(error, Err(LockError::Busy), "other shares of the caller are in its way too");
+    assert_eq!(error, Err(LockError::Busy), "other shares of the caller prevent it too");
     assert_eq!(lock.status(), Status::Shared, "but stay");
     drop(other);
     assert_eq!(lock.status(), Status::Unlocked);
@@ -221,7 +221,7 @@ fn a_try_to_upgrade_that_fails_keeps_the_share() {
 }
 
 #[test]
-fn a_downgrade_admits_sharers_and_wakes_nobody() {
+fn a_downgrade_admits_sharers_and_wakes_no_thread() {
     let lock = Lock::new(0);
     thread::scope(|scope| {
         let mut held = lock.write();
@@ -241,15 +241,15 @@ fn a_downgrade_admits_sharers_and_wakes_nobody() {
 }
 
 #[test]
-fn what_is_disowned_any_thread_may_use_and_release() {
+fn a_disowned_guard_may_be_used_and_released_by_any_thread() {
     let lock = Lock::new(0);
-    let mut nobodys = lock.write().disown();
-    *nobodys += 1;
+    let mut disowned = lock.write().disown();
+    *disowned += 1;
     assert_eq!(reads(&lock, &NO_WAIT), Err(LockError::Busy), "no deadlock: it is not the caller's");
     thread::scope(|scope| {
         let waiter = scope.spawn(|| lock.read_with(&ASLEEP).map(|value| *value));
         until_waited_for(&lock);
-        scope.spawn(move || *nobodys += 1);
+        scope.spawn(move || *disowned += 1);
         assert_eq!(waiter.join().unwrap(), Ok(2));
     });
     assert_eq!(lock.status(), Status::Unlocked);
@@ -278,7 +278,7 @@ fn a_drain_that_must_not_wait_fails() {
 }
 
 #[test]
-fn a_drain_heeds_no_limit() {
+fn a_drain_ignores_limits() {
     let by = Cancellation::new();
     by.cancel();
     let impatient = PLAIN.timeout(Duration::ZERO).interruptible(&by).sleep_fail();
@@ -288,7 +288,7 @@ fn a_drain_heeds_no_limit() {
 }
 
 #[test]
-fn a_drain_lets_in_those_who_sleep() {
+fn a_drain_lets_sleepers_in() {
     let lock = LockMgr::new(0);
     thread::scope(|scope| {
         let held = lock.write();
@@ -304,7 +304,7 @@ fn a_drain_lets_in_those_who_sleep() {
 }
 
 #[test]
-fn it_is_made_and_shown_as_any_value() {
+fn a_lockmgr_is_made_and_shown_as_any_value() {
     let mut lock = LockMgr::from(vec![1]);
     assert_eq!(format!("{lock:?}"), "LockMgr { value: [1] }");
     lock.get_mut().push(2);

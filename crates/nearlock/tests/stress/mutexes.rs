@@ -122,7 +122,7 @@ fn several_mutexes_each_have_one_holder() {
         let time = Duration::from_micros(800 + round % 7 * 700) * if cfg!(miri) { 20 } else { 1 };
         this.run(round, time);
         for place in this.places.iter() {
-            let count = place.mutex.try_lock().map(|count| *count).expect("nobody holds it any more");
+            let count = place.mutex.try_lock().map(|count| *count).expect("no thread holds it any more");
             assert_eq!(place.sections.fault(count), None, "round {round}");
             sections += count;
         }

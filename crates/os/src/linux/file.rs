@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
-    fn files_that_cannot_be_read_are_not_told() {
+    fn files_that_cannot_be_read_give_none() {
         assert_eq!(with_file::<4096, _>(format_args!("/nowhere"), |_| ()), None);
         assert_eq!(with_file::<4096, _>(format_args!("/proc/self"), |_| ()), None, "a directory");
         assert_eq!(with_file::<4096, _>(format_args!("{:600}", "long"), |_| ()), None);

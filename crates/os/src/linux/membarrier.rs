@@ -3,12 +3,12 @@
 //! ```text
 //!  EXPEDITED   interrupts the processors that run the process: some microseconds.
 //!              Needs a registration
-//!     | EPERM: not registered, as a process made by fork may be: REGISTER, and once more
-//!     | ENOMEM, EINTR ...: may pass; tried again, ATTEMPTS_MAX times, with a yield between
-//!     v refused, or all attempts spent
+//!     | EPERM: not registered, as a process made by fork may be: REGISTER, then one more attempt
+//!     | ENOMEM, EINTR ...: may pass: up to ATTEMPTS_MAX attempts, with a yield between two
+//!     v refused, or no attempt left
 //!  GLOBAL      waits for all processors of the machine: some milliseconds. Needs no registration
 //!     | ENOMEM, EINTR ...: as above
-//!     v refused, or all attempts spent
+//!     v refused, or no attempt left
 //!  the process aborts
 //! ```
 //! Both commands have the same effect on the memory of the process. A kernel that was started with
@@ -90,9 +90,9 @@ pub fn membarrier() {
 /// the same time.
 #[cold]
 fn abort() -> ! {
-    let message = b"nearlock: the kernel let this process use membarrier(2), and refuses it now: cannot go on.\n\
+    let message = b"nearlock: the kernel first permitted membarrier(2), and refuses it now: cannot continue.\n\
         nearlock: Let the filter of system calls (seccomp) of this thread allow membarrier, or install it before\n\
-        nearlock: any lock is used: locks do without membarrier if it is refused from the beginning.\n";
+        nearlock: any lock is used: locks need no membarrier if it is refused from the beginning.\n";
     die(message);
 }
 

@@ -18,8 +18,8 @@ use crate::ranges::ranges;
 pub const KNOWS_NODES: bool = true;
 
 /// The number of processors whose NUMA node and cache are remembered. The kernel of x86-64 has at
-/// most 8192. For a processor beyond, the node is asked for each time; with 0 it would be asked for
-/// each time for all.
+/// most 8192. For a processor beyond these, the kernel is asked each time; with 0 it would be asked
+/// each time for all processors.
 const CPUS_MAX: usize = 8192;
 
 /// Indexed by processor: a number plus one, or 0 if it is not known yet.
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
-    fn what_is_read_into_the_stack_is_what_the_machine_is() {
+    fn files_that_are_read_onto_the_stack_describe_the_machine() {
         let machine = HostTopology::of_this_process();
         let with_cpus = machine.nodes.iter().filter(|node| !node.cpus.is_empty()).count();
         assert_eq!(numa_nodes() as usize, with_cpus.max(1));

@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
-    fn it_is_what_the_machine_is_said_to_have() {
+    fn the_number_is_within_that_of_the_topology() {
         let machine = HostTopology::of_this_process();
         // Only `HostTopology` reads quotas of version 1.
         let cpus = machine.parallelism()..=machine.allowed.len();

@@ -5,7 +5,8 @@
 //! areas from the thread pointer.
 //!
 //! ```text
-//! offset  0 cpu_id_start  4 cpu_id  8 rseq_cs  16 flags  20 node_id  24 mm_cid  28 slice_ctrl: request, granted  32 ...
+//! offset  0 cpu_id_start | 4 cpu_id | 8 rseq_cs | 16 flags | 20 node_id | 24 mm_cid
+//!         28 slice_ctrl: request, granted | 32 ...
 //! ```
 //! The node is used if all of this holds:
 //! 1. The C library has registered areas: its `__rseq_size` is not 0. The value is 32 in glibc 2.35

@@ -145,7 +145,7 @@ fn a_slot_left_within_an_acquisition_is_never_leased_again() {
 }
 
 #[test]
-fn what_ended_threads_have_counted_stays() {
+fn counts_of_ended_threads_stay() {
     static REGISTRY: Registry = Registry::new(2);
     let (one, other) = (leased(&REGISTRY).unwrap(), leased(&REGISTRY).unwrap());
     one.slot().count(LockEvent::Slowpath);
@@ -189,7 +189,7 @@ fn more_threads_than_slots_never_share_one() {
 }
 
 #[test]
-fn a_slot_whose_thread_could_not_give_it_back_is_found_when_one_is_needed() {
+fn a_slot_that_was_not_given_back_is_found_when_one_is_needed() {
     static REGISTRY: Registry = Registry::new(2);
     static ENDED: AtomicU32 = AtomicU32::new(0);
     const FIRST: u32 = 10;
@@ -232,7 +232,7 @@ fn an_answer_of_the_kernel_is_not_used_for_a_later_thread_of_that_id() {
 }
 
 #[test]
-fn a_forked_process_has_the_slots_of_the_threads_that_it_has_not() {
+fn a_forked_process_frees_the_slots_of_the_parents_other_threads() {
     static REGISTRY: Registry = Registry::new(4);
     let [own, other, queueing] = [(); 3].map(|()| REGISTRY.lease(ALIVE, |_| false).unwrap());
     REGISTRY.is_not_watched(own);

@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Whether an idle CPU might take tasks that wait for other CPUs.
-    pub(super) fn somebody_is_idle(&self) -> bool {
+    pub(super) fn some_cpu_is_idle(&self) -> bool {
         self.cpus.idle > 0 && self.cpus.balance == Balance::Idle
     }
 }

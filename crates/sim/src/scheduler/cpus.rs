@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_is_the_one_for_which_most_wait() {
+    fn the_busiest_cpu_is_the_one_with_most_waiting_tasks() {
         let mut cpus = cpus();
         assert_eq!(cpus.busiest_in(0..32), None);
         for cpu in [3, 7, 7, 20, 20] {

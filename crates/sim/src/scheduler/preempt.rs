@@ -11,9 +11,9 @@ impl Engine {
     /// Schedules the CPU's next tick, if it may matter. It matters if a task waits, and either the
     /// running task has not been told to give way or another CPU could take the waiting task.
     pub(super) fn arm_tick(&mut self, cpu: u32) {
-        let somebody_is_idle = self.somebody_is_idle();
+        let some_cpu_is_idle = self.some_cpu_is_idle();
         let at = self.cpus.at(cpu);
-        let matters = !at.queue.is_empty() && (!at.need_resched || somebody_is_idle);
+        let matters = !at.queue.is_empty() && (!at.need_resched || some_cpu_is_idle);
         if !matters || at.tick_ps != NEVER {
             return;
         }

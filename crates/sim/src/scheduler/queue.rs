@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_run_least_is_next_and_of_equals_who_came_first() {
+    fn the_task_that_has_run_least_is_next_and_of_equals_the_first() {
         let mut queue = RunQueue::default();
         for (runtime_ps, task) in [(30, 1), (10, 2), (30, 3), (20, 4)] {
             queue.push(ORIGIN_PS + runtime_ps, task);

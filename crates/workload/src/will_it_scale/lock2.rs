@@ -3,17 +3,17 @@
 //! ```text
 //! lock     work
 //!          lock                             (of the file's list of record locks)
-//!          the list is empty: own record linked, else whose it is is looked at
+//!          link the own record if the list is empty, otherwise read the linked record
 //!          unlock
 //!          lock                             (of the table of descriptors)
-//!          the descriptor's slot read
+//!          read the descriptor's slot
 //!          unlock
 //! unlock   work
 //!          lock                             (of the list)
-//!          the list is not empty: the record unlinked
+//!          unlink the record if the list is not empty
 //!          unlock
 //!
-//!  lock, first | lock | slots | record | record | ...          (| begins another line)
+//!  lock, first | lock | slots | record | record | ...          (| begins another cache line)
 //! ```
 //! Record locks belong to processes, so threads of one process never wait for each other's record
 //! locks. A thread that finds the record locked by another thread has it too, and any of the

@@ -2,20 +2,20 @@
 //!
 //! ```text
 //! open    work
-//!         directory: a reference          (a lockref)
-//!         credentials: a reference        (a count)
-//!         lock                            (of the table of descriptors)
-//!         the lowest free descriptor: bit set
+//!         take a reference to the directory        (a lockref)
+//!         take a reference to the credentials      (a count)
+//!         lock                                     (of the table of descriptors)
+//!         set the bit of the lowest free descriptor
 //!         unlock
-//!         its slot: the file
-//!         directory: the reference back
+//!         store the file in the slot of the descriptor
+//!         drop the reference to the directory
 //! close   work
 //!         lock
-//!         its slot: nothing; bit cleared
+//!         clear the slot and the bit of the descriptor
 //!         unlock
-//!         credentials: the reference back
+//!         drop the reference to the credentials
 //!
-//!  lock, next | bits              | slots, 8 to a line | lockref   | count         (| begins another line)
+//!  lock, next | bits | slots, 8 to a line | lockref | count       (| begins another cache line)
 //! ```
 //! The contended lock is `files_struct.file_lock`, which all threads of a process share. The other
 //! lock is the lockref of the directory. In open2, where each thread has its own directory, the

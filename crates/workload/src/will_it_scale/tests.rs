@@ -73,7 +73,7 @@ fn records_are_locked_and_unlocked() {
 const LONG: Params = Params { section: WorkLength { ns: 0, turns: 200_000 }, ..SHORT };
 
 #[test]
-fn who_is_let_in_beside_another_sees_it() {
+fn a_thread_that_is_admitted_beside_another_sees_it() {
     let of_files = || run::<Busted<Os>, Open1<Os, _>>(10, LONG).0;
     let of_records = || run::<Busted<Os>, Lock2<Os, _>>(20, LONG).0;
     assert!((0..100).any(|_| of_files() > 0));

@@ -99,7 +99,7 @@ fn both_outcomes_of_an_attempt_count() {
 }
 
 #[test]
-fn what_waits_or_calls_does_not_count() {
+fn code_that_waits_or_calls_does_not_count() {
     let expected = "movl $1, %eax; xchgl %eax, (%rdi); testl %eax, %eax; jne away; retq".to_owned();
     assert_eq!(path(X86, Processor::X86, "waits"), Some(expected));
     let expected = "lock cmpxchgl %ecx, (%rdi); jne away; retq".to_owned();
@@ -158,7 +158,7 @@ fn functions_that_return_a_number_are_told_from_others() {
 
 /// A lock whose holder is in a section accesses the caller's own count of sections.
 #[test]
-fn the_search_for_the_callers_own_data_counts_as_an_instruction() {
+fn a_call_for_the_callers_own_data_counts_as_an_instruction() {
     let text = "\
 asks:
 	callq	__tls_get_addr@PLT
@@ -182,7 +182,7 @@ calls_arm:
 
 /// A lock that names its owner asks for the caller's thread id on its fast path.
 #[test]
-fn the_question_who_the_caller_is_counts_as_an_instruction() {
+fn a_call_for_the_callers_id_counts_as_an_instruction() {
     let text = "\
 asks:
 	callq	*_ZN11nearlock_os6thread2id17h0123456789abcdefE@GOTPCREL(%rip)

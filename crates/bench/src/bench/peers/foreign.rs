@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_installed_can_be_measured_and_what_is_not_is_named() {
+    fn installed_peers_can_be_measured_and_missing_ones_are_named() {
         for peer in PEERS {
             match peer.obtain() {
                 Ok(()) => assert!((1..=64).contains(&peer.size_bytes()), "{peer:?}"),

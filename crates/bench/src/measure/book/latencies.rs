@@ -73,11 +73,11 @@ impl Book<'_> {
             page.add(&format!("atomic_after_load_ns.{name}"), loaded, Nature::Typical, meaning);
             if self.has_readers.get(distance) == Some(&false) && samples.contains_key(&Kind::LoadShared) {
                 page.note(format!(
-                    "latency_ns.load_shared over {name} is what the shared cache takes: no third core has the lines"
+                    "latency_ns.load_shared over {name} is that of the shared cache: no third core has the lines"
                 ));
             }
             if samples.is_empty() {
-                page.note(format!("no two cores are {name} apart: what stands there is of another distance"));
+                page.note(format!("no two cores are {name} apart: the values are those of another distance"));
             }
         }
         self.add_siblings(page);

@@ -168,7 +168,7 @@ fn a_lock_with_all_ways_is_tortured_in_all_of_them() {
 }
 
 #[test]
-fn a_storm_ends_when_so_many_waits_were_cancelled() {
+fn a_storm_ends_after_the_given_number_of_cancellations() {
     let storm = Some(Storm { cancellations: Some(200) });
     let plan = Plan { writers: Some(4), readers: Some(4), storm, duration: Duration::ZERO, ..plan() };
     let tortured = torture_simple::<TimedRw>(&plan);
@@ -186,7 +186,7 @@ fn a_storm_ends_with_its_time_and_obeys_stutter() {
 }
 
 #[test]
-fn a_storm_that_cancels_nobody_is_a_failure() {
+fn a_storm_that_cancels_no_waiter_is_a_failure() {
     let storm = Some(Storm { cancellations: Some(1) });
     let plan = Plan { storm, hang: Duration::from_millis(500), ..plan() };
     let tortured = torture_simple::<Deaf>(&plan);
@@ -198,7 +198,7 @@ fn a_storm_that_cancels_nobody_is_a_failure() {
 }
 
 #[test]
-fn readers_beside_a_writer_are_found_out() {
+fn readers_beside_a_writer_are_detected() {
     let plan = Plan { duration: Duration::from_millis(500), ..plan() };
     let tortured = first_found("lock-busted-rw", &plan);
     assert!(matches!(tortured.problems[..], [Problem::Exclusion { .. }]), "{:?}", tortured.problems);
@@ -206,7 +206,7 @@ fn readers_beside_a_writer_are_found_out() {
 }
 
 #[test]
-fn a_wake_up_lost_with_a_waiter_that_gave_up_is_found_out() {
+fn a_wake_up_lost_with_a_waiter_that_gave_up_is_detected() {
     let storm = Some(Storm { cancellations: Some(1_000_000) });
     let plan = Plan { writers: Some(8), storm, hang: Duration::from_secs(2), ..plan() };
     let tortured = torture(names::lock("lock-lost-cancel").unwrap(), &plan, &mut |_| ()).unwrap();
@@ -231,7 +231,7 @@ fn waits_for_a_condition_lose_nothing() {
 /// The result is a hang if only threads remain that sleep although the lock is free. Otherwise
 /// other threads repaired the loss, and the counts of notifications differ.
 #[test]
-fn a_notification_that_is_lost_is_found_out() {
+fn a_notification_that_is_lost_is_detected() {
     for storm in [None, Some(Storm { cancellations: Some(1_000_000) })] {
         let duration = Duration::from_millis(500);
         let plan = Plan { writers: Some(8), storm, duration, hang: Duration::from_secs(2), ..plan() };
@@ -245,7 +245,7 @@ fn a_notification_that_is_lost_is_found_out() {
 }
 
 #[test]
-fn there_are_as_many_threads_as_the_kernel_has() {
+fn the_default_number_of_threads_is_that_of_the_kernel() {
     let of = |lock, writers, readers| {
         let crew = Plan { writers, readers, ..plan() }.crew(names::lock(lock).unwrap());
         (crew.writers, crew.readers)

@@ -1,4 +1,4 @@
-//! A page of the benchmark's results, which needs nothing from elsewhere.
+//! A page of the benchmark's results, which loads no other files.
 
 use std::fmt::Write;
 

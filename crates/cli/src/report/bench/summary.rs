@@ -1,4 +1,4 @@
-//! The situations together: means, and where a lock is slow.
+//! All situations together: means, and the situations in which a lock is slow.
 
 use std::io::{self, Write};
 
@@ -34,7 +34,7 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
     Ok(())
 }
 
-/// What stands above columns, and their lines.
+/// The heads of the columns, and the rows.
 pub type Table = (Vec<&'static str>, Vec<Vec<String>>);
 
 /// Means against a baseline.
@@ -56,8 +56,8 @@ pub fn means(rows: &[Row], baseline: &str) -> Table {
     (headers, rows.iter().filter_map(of).collect())
 }
 
-/// Where our locks are behind the fastest of all locks that were measured, if that is not the
-/// baseline.
+/// The situations in which our locks are behind the fastest of all measured locks, if that is not
+/// the baseline.
 pub fn behind(rows: &[Row], baseline: &str) -> Table {
     let headers = vec!["mode", "lock", "thr.", "section", "think", "fastest", "ratio"];
     let all: Vec<&Row> =
@@ -80,7 +80,7 @@ pub fn behind(rows: &[Row], baseline: &str) -> Table {
     (headers, shares(&own, &all).into_iter().filter_map(of).collect())
 }
 
-/// Where our locks are slow.
+/// The situations in which our locks are slow.
 pub fn slow(rows: &[Row], baseline: &str) -> Table {
     let headers = vec!["mode", "lock", "thr.", "section", "think", "ratio", "quartiles", "cpu"];
     let of = |row: &Row| {

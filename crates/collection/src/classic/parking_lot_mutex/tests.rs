@@ -115,7 +115,7 @@ fn when_it_is_time_a_sleeper_is_handed_the_mutex() {
     RANDOM.set(3 * FAIR_NS + 70);
     let bits = after_the_rounds::<EventuallyFair>(|mutex| {
         mutex.release();
-        assert_eq!(mutex.bits(), LOCKED, "nobody can take it");
+        assert_eq!(mutex.bits(), LOCKED, "no thread can take it");
     });
     assert_eq!((bits, events_of(LockEvent::MutexHandOver)), (LOCKED, 1));
     // The next hand-over happens after the time that was drawn.
@@ -133,7 +133,7 @@ fn when_it_is_time_a_sleeper_is_handed_the_mutex() {
 }
 
 #[test]
-fn parked_stays_as_long_as_somebody_sleeps() {
+fn parked_stays_as_long_as_a_thread_sleeps() {
     fn of<T: ParkingLotTuning>() {
         let mutex = ParkingLotMutex::<OneThread, T>::held();
         let (first, second) = (mutex.sleeper(), mutex.sleeper());
@@ -151,11 +151,11 @@ fn parked_stays_as_long_as_somebody_sleeps() {
 
 /// A waiter has set PARKED, and is not in the bucket yet.
 #[test]
-fn who_comes_late_to_the_bucket_looks_again() {
+fn a_waiter_that_comes_late_to_the_bucket_looks_again() {
     fn of<T: ParkingLotTuning>() {
         let mutex = ParkingLotMutex::<OneThread, T>::held();
         assert_eq!(mutex.mark(LOCKED), Ok(LOCKED));
-        assert_eq!(mutex.mark(LOCKED), Err(LOCKED | PARKED), "another was faster");
+        assert_eq!(mutex.mark(LOCKED), Err(LOCKED | PARKED), "another thread was faster");
         mutex.release();
         assert_eq!(mutex.bits(), FREE);
         assert_eq!((mutex.park(), events_of(LockEvent::MutexSleep)), (Left::Awake, 0));

@@ -30,7 +30,7 @@ fn alone_it_makes_no_call() {
 /// A mutex that is held, at first without sleepers, then with some. The waiter sleeps. It leaves
 /// the word at 2 when it has locked the mutex, since others may sleep.
 #[test]
-fn who_has_slept_wakes_another() {
+fn a_thread_that_has_slept_wakes_another() {
     for (sleeps, found) in (1..).zip([HELD, CONTENDED]) {
         let mutex: &'static StdMutex<OneThread> = Box::leak(Box::default());
         mutex.word.store(found, Relaxed);

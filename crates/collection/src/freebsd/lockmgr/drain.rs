@@ -99,7 +99,7 @@ mod tests {
 
     /// The word that the drain has seen is stale: a sharer has locked since.
     #[test]
-    fn a_drain_wakes_nobody_if_a_newcomer_takes_the_free_lock() {
+    fn a_drain_wakes_no_thread_if_a_newcomer_takes_the_free_lock() {
         let lock = LockMgr::<OneThread>::default();
         let sleeper = sleeper_at(&lock, Queue::Shared);
         lock.sleep_failers.store(1, Relaxed);

@@ -89,7 +89,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
             let mut seen = found;
-            debug_assert!(holder_of(seen) != Holder::Destroyed, "acquires what has been destroyed");
+            debug_assert!(holder_of(seen) != Holder::Destroyed, "acquires a lock that has been destroyed");
             if holder_of(seen) == Holder::Thread(me) {
                 return self.own_again(options);
             }
@@ -129,7 +129,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         if !options.sleeps {
             return Err(Failure::Busy);
         }
-        debug_assert!(false, "acquires again what must not be acquired again");
+        debug_assert!(false, "acquires again a lock that must not be acquired again");
         Err(Failure::Deadlock)
     }
 

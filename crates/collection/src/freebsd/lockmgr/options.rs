@@ -42,7 +42,7 @@ pub enum Failure {
     /// The caller would have to wait, and must not. Or others share a lock that was to be upgraded
     /// (`EBUSY`).
     Busy,
-    /// The caller has waited, and was to fail after that (`ENOLCK`).
+    /// The caller has waited, and asked to fail after that (`ENOLCK`).
     SleepFail,
     /// The time has passed (`EWOULDBLOCK`).
     TimedOut,
@@ -79,7 +79,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match self {
             Self::Busy => "the lock is held, and the caller must not wait",
-            Self::SleepFail => "the caller has waited, and was to fail after that",
+            Self::SleepFail => "the caller has waited, and asked to fail after that",
             Self::TimedOut => "the time has passed",
             Self::Interrupted => "the wait was cancelled",
             Self::Deadlock => "the caller holds the lock exclusively",

@@ -51,7 +51,7 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     #[inline(always)]
     pub(super) fn drop_sharer(&self, mut seen: u64) -> Result<(), u64> {
         loop {
-            debug_assert!(sharers_of(seen) > 0, "releases a lock that nobody holds");
+            debug_assert!(sharers_of(seen) > 0, "releases a lock that no thread holds");
             // No thread holds it exclusively, since the caller shares it.
             if seen < 2 * SHARER && seen & WAITERS != 0 {
                 return Err(seen);
@@ -90,7 +90,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     ) -> Result<(), Failure> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
-            debug_assert!(holder_of(seen) != Holder::Destroyed, "acquires what has been destroyed");
+            debug_assert!(holder_of(seen) != Holder::Destroyed, "acquires a lock that has been destroyed");
             if holder_of(seen) == Holder::Thread(P::thread_id()) {
                 return Err(Failure::Deadlock);
             }
@@ -233,7 +233,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
 
     /// 1 -> t, past all waiters. Returns the word if others share the lock.
     fn upgrade_sole(&self, mut seen: u64) -> Result<(), u64> {
-        debug_assert!(sharers_of(seen) > 0, "upgrades a lock that nobody shares");
+        debug_assert!(sharers_of(seen) > 0, "upgrades a lock that no thread shares");
         while sharers_of(seen) == 1 {
             // Ordering: Acquire, pairs with the Releases of sharers in `drop_sharer`: their
             // critical sections happen before ours.
@@ -263,7 +263,7 @@ mod tests {
 
     /// The word that the upgrade has seen is stale: others have begun to wait since.
     #[test]
-    fn an_upgrade_keeps_the_bits_of_those_that_begin_to_wait() {
+    fn an_upgrade_keeps_the_bits_of_threads_that_begin_to_wait() {
         let lock = shared();
         lock.word.fetch_or(WAITERS, Relaxed);
         assert_eq!(lock.upgrade_sole(SHARER), Ok(()));

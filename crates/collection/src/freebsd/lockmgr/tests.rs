@@ -189,7 +189,7 @@ fn tests_of_other_crates_see_the_word_and_write_to_it() {
 }
 
 #[test]
-fn whoever_disowns_it_has_others_release_it() {
+fn a_disowned_lock_is_released_by_another_thread() {
     let lock = leaked::<Standard>();
     lock.done(Operation::Exclusive);
     // SAFETY: the thread holds the lock, or the lock is disowned.
@@ -237,7 +237,7 @@ fn errors_have_the_names_of_the_kernel() {
     assert_eq!(all.map(Failure::errno), ["EBUSY", "ENOLCK", "EWOULDBLOCK", "EINTR", "EDEADLK"]);
     let texts = [
         "the lock is held, and the caller must not wait (EBUSY)",
-        "the caller has waited, and was to fail after that (ENOLCK)",
+        "the caller has waited, and asked to fail after that (ENOLCK)",
         "the time has passed (EWOULDBLOCK)",
         "the wait was cancelled (EINTR)",
         "the caller holds the lock exclusively (EDEADLK)",

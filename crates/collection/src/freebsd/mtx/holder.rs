@@ -26,7 +26,7 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
 
     /// Whether the caller, which must hold the mutex, has locked it more than once.
     pub fn is_recursed(&self) -> bool {
-        debug_assert!(self.is_owned(), "asks of a mutex that it does not hold");
+        debug_assert!(self.is_owned(), "queries a mutex that it does not hold");
         self.word.load(Relaxed) & RECURSED != 0
     }
 }

@@ -125,7 +125,7 @@ fn sleeps<T: Tuning>() {
     // SAFETY: one thread, and unlock follows lock.
     unsafe { mutex.lock(&()) };
     assert!(others_are_done());
-    assert_eq!(mutex.now(), (owned_by(me()), 0), "nobody is left");
+    assert_eq!(mutex.now(), (owned_by(me()), 0), "no thread is left");
     assert_eq!(EVENTS.map(events_of), before.map(|n| n + 1));
     // SAFETY: as above.
     unsafe { mutex.unlock(&()) };
@@ -168,7 +168,7 @@ fn wakes_all<T: Tuning>() {
 }
 
 /// The waiter's round of spinning ends before the owner unlocks.
-fn tires<T: Tuning>() {
+fn sleeps_after_spinning_enough<T: Tuning>() {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);
     // Other threads act during the delays; at first they do nothing.
@@ -185,7 +185,14 @@ fn tires<T: Tuning>() {
 }
 
 in_all_forms!(
-    locks_and_unlocks recurses spins gives_way_where_it_is_destroyed sleeps is_overtaken wakes_all tires
+    locks_and_unlocks
+    recurses
+    spins
+    gives_way_where_it_is_destroyed
+    sleeps
+    is_overtaken
+    wakes_all
+    sleeps_after_spinning_enough
 );
 
 /// Whether a thread sleeps that has seen the mutex free, and has lost the race to a running thread.
@@ -215,7 +222,7 @@ fn a_lost_race_is_slept_on_only_where_the_value_read_is_kept() {
     assert!(!sleeps_after_a_lost_race::<Current>() && !sleeps_after_a_lost_race::<Fcmpset2017>());
     assert_eq!(events_of(LockEvent::ChainCancel), cancelled);
     assert!(!sleeps_after_a_lost_race::<PreReadEverywhere>() && !sleeps_after_a_lost_race::<Era2014>());
-    assert_eq!(events_of(LockEvent::ChainCancel), cancelled + 2, "two went to the chain for nothing");
+    assert_eq!(events_of(LockEvent::ChainCancel), cancelled + 2, "two locked the chain without need");
 }
 
 #[test]
@@ -271,7 +278,7 @@ fn an_exchange_that_fails_for_no_reason_is_tried_again() {
 }
 
 #[test]
-fn a_release_that_fails_for_no_reason_wakes_who_comes_then() {
+fn a_release_that_fails_for_no_reason_wakes_a_waiter_that_comes_then() {
     let mutex = leaked::<Current>();
     mutex.lock_as(OTHER);
     let sleeper = sleeper_at(mutex, Queue::Exclusive);
@@ -306,7 +313,7 @@ fn a_waiter_that_fails_to_set_its_bit_goes_on_as_the_switch_says() {
     assert!(sleeps::<Current>());
     assert_eq!(events_of(LockEvent::ChainCancel), cancelled, "it looks again, and keeps the chain");
     assert!(!sleeps::<Fcmpset2017>());
-    assert_eq!(events_of(LockEvent::ChainCancel), cancelled + 1, "it starts anew");
+    assert_eq!(events_of(LockEvent::ChainCancel), cancelled + 1, "it starts again");
 }
 
 #[test]
@@ -349,7 +356,7 @@ fn mistakes_are_found() {
 }
 
 #[test]
-fn who_waits_for_a_mutex_to_be_unlocked_does_not_take_it_unless_the_owner_sleeps() {
+fn a_wait_for_an_unlock_does_not_take_the_mutex_unless_the_owner_sleeps() {
     let mutex = leaked::<Current>();
     mutex.wait_unlocked();
     mutex.lock_as(OTHER);
@@ -384,7 +391,7 @@ crate::tuning! {
 }
 
 #[test]
-fn who_does_not_spin_sleeps_though_the_owner_runs() {
+fn a_waiter_that_does_not_spin_sleeps_though_the_owner_runs() {
     fn sleeps<T: Tuning>() -> u64 {
         let mutex = leaked::<T>();
         mutex.lock_as(OTHER);

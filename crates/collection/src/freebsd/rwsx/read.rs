@@ -25,7 +25,7 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
     #[inline(always)]
     pub(super) fn drop_reader(&self, mut seen: u64) -> Result<(), u64> {
         loop {
-            debug_assert!(readers_of(seen) > 0, "releases a share that nobody holds");
+            debug_assert!(readers_of(seen) > 0, "releases a share that no thread holds");
             let is_last = readers_of(seen) <= 1;
             if is_last && seen & WAITERS != 0 {
                 return Err(seen);

@@ -112,7 +112,7 @@ fn is_downgraded_and_upgraded<T: Tuning, K: Kind>() {
         assert!(lock.try_upgrade());
         assert_eq!(lock.now(), owned_by(me()) | WAITERS, "waiters stay");
         assert_eq!(OneThread::with_shared_holds(K::HOLDS, Cell::get), 0);
-        assert!(!lock.try_upgrade(), "nobody reads");
+        assert!(!lock.try_upgrade(), "no thread reads");
         lock.word.fetch_and(!WAITERS, Relaxed);
         lock.unlock(&());
     }

@@ -79,7 +79,10 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
                 // The attempt failed spuriously, or its value is not used.
                 _ => self.word.load(Relaxed),
             };
-            debug_assert!(!is_written(seen) || writer_of(seen).is_some(), "locks what has been destroyed");
+            debug_assert!(
+                !is_written(seen) || writer_of(seen).is_some(),
+                "writes a lock that has been destroyed"
+            );
             if writer_of(seen) == Some(me) && recursion == Recursion::Permitted {
                 self.recurse();
                 return Ok(());

@@ -126,7 +126,7 @@ fn a_wait_is_reported_once_when_it_is_over_the_limit() {
 }
 
 #[test]
-fn a_wait_that_nobody_is_told_of_is_counted_and_goes_on() {
+fn a_wait_that_is_not_reported_is_counted_and_goes_on() {
     set(Setting::FreebsdSpinLimit, 10);
     assert_eq!(waits_too_long::<Current, Counted>().now(), (FREE, 0, 0));
     assert_eq!(REPORT.take(), None);
@@ -161,7 +161,7 @@ fn an_attempt_that_another_thread_comes_before_fails() {
 }
 
 #[test]
-fn who_waits_for_a_spin_mutex_to_be_unlocked_does_not_take_it() {
+fn a_wait_for_an_unlock_does_not_take_the_spin_mutex() {
     let mutex = leaked::<Current, Counted>();
     mutex.held_by_other();
     meanwhile(|| mutex.word.store(FREE, Relaxed));

@@ -17,7 +17,7 @@ fn spun_for_two<T: Tuning>(second: OwnerState) -> (Result<u32, Stop>, Vec<u32>) 
     let seen = spinning.follow::<OneThread, T, u32>(word, OTHER, ThreadId::new);
     assert!(others_are_done());
     let paused = if T::backoff() == Backoff::None { 0 } else { spinning.delay.total() };
-    assert_eq!(u64::from(spinning.spin.since_clock), paused, "what a budget of time goes by");
+    assert_eq!(u64::from(spinning.spin.since_clock), paused, "the pauses that count for the time budget");
     set_owner_state(THIRD, OwnerState::Running);
     (seen, PAUSES.take())
 }
@@ -31,7 +31,7 @@ fn owners_are_followed_as_the_switch_says() {
 }
 
 #[test]
-fn nobody_spins_for_an_owner_that_sleeps() {
+fn no_thread_spins_for_an_owner_that_sleeps() {
     assert_eq!(spun_for_two::<Current>(OwnerState::Asleep), (Err(Stop::OwnerSleeps), [1].into()));
 }
 
@@ -44,7 +44,7 @@ fn spinning_ends_when_there_is_no_owner() {
 }
 
 #[test]
-fn all_pauses_are_told_to_whoever_bounds_them() {
+fn all_pauses_count_for_the_bound_on_spinning() {
     let mut spinning = Spinning::default();
     spinning.pause::<OneThread>(7);
     spinning.delay::<OneThread, Current>();

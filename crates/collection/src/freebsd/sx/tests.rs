@@ -59,7 +59,7 @@ fn a_writer_looks_for_writers_that_have_given_up() {
     assert_eq!(forgets_the_reader::<Kernel>(unwrite, write), (false, 0));
 }
 
-fn waits_in_vain<T: Tuning>() {
+fn waits_without_success<T: Tuning>() {
     let lock = leaked::<T, SxKind>();
     let until = |ns| Limit::until(NOW_NS.get() + ns);
     set_owner_state(OTHER, OwnerState::Asleep);
@@ -83,10 +83,10 @@ fn waits_in_vain<T: Tuning>() {
 }
 
 #[test]
-fn who_gives_up_does_not_have_the_lock() {
-    waits_in_vain::<Standard>();
-    waits_in_vain::<Kernel>();
-    waits_in_vain::<Era2014>();
+fn a_waiter_that_gives_up_does_not_have_the_lock() {
+    waits_without_success::<Standard>();
+    waits_without_success::<Kernel>();
+    waits_without_success::<Era2014>();
 }
 
 #[test]

@@ -34,11 +34,11 @@ fn locks_and_unlocks_where_it_is() {
         assert_eq!(is_locked(), [true, false, true]);
         lock.begin_move().unlock(&());
         assert_eq!((is_locked(), OneThread::section_depth()), ([true, false, false], 0));
-        assert!(!lock.try_lock(&()), "nobody can while it is moved");
+        assert!(!lock.try_lock(&()), "no thread can while it is moved");
         lock.finish_move(None);
         assert_eq!(is_locked(), [false; 3]);
         lock.lock(&());
-        assert_eq!(is_locked(), [true, true, false], "it is at home again");
+        assert_eq!(is_locked(), [true, true, false], "its mutex is `home` again");
         lock.unlock(&());
     }
     assert_eq!(OneThread::section_depth(), 0);
@@ -55,7 +55,7 @@ fn waits<T: Tuning>() {
         // Neither unlocked nor moved at the waiter's first look.
         meanwhile(|| ());
         meanwhile(|| {
-            assert_eq!(OneThread::section_depth(), 0, "who waits is in no section");
+            assert_eq!(OneThread::section_depth(), 0, "a waiter is in no section");
             OneThread::enter_section();
             acting(OTHER, || {
                 place.lock(&());
@@ -80,13 +80,13 @@ fn waits<T: Tuning>() {
 }
 
 #[test]
-fn who_waits_follows_the_lock() {
+fn a_waiter_follows_the_lock() {
     waits::<Standard>();
     waits::<Era2014>();
 }
 
 #[test]
-fn who_gets_a_mutex_that_the_lock_has_left_unlocks_it_and_tries_the_next() {
+fn a_waiter_that_gets_a_mutex_that_the_lock_has_left_unlocks_it_and_tries_the_next() {
     let (lock, place) = (leaked::<Lock>(), leaked::<Mutex>());
     before_exchange(|| {
         // SAFETY: the other thread holds what it moves and unlocks; the mutexes live for ever.

@@ -59,7 +59,7 @@ fn a_free_lock_is_taken_and_nothing_is_sorted() {
 }
 
 #[test]
-fn the_last_waiter_is_never_moved_and_the_head_of_a_competing_lock_tires() {
+fn the_last_waiter_is_never_moved_and_the_head_of_a_competing_lock_stops_sorting() {
     let stage = Stage::new(&[1, 1]);
     became_head::<NoShuffleReduction, Preemptible>(&stage, LOCKED);
     assert_eq!((stage.next_of(0), stage.granted(0)), (Some(2), tail(1).bits()));
@@ -98,7 +98,7 @@ fn an_urgent_waiter_is_not_moved() {
     testing::set(Setting::CnaPriorityWaiters, 0);
     Sorting::prepare(stage.node(2), tail(2));
     became_head_of_busy_lock(&stage);
-    assert_eq!(stage.next_of(0), Some(3), "nobody is urgent if the setting says so");
+    assert_eq!(stage.next_of(0), Some(3), "no waiter is urgent if the setting says so");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn an_empty_main_queue_is_replaced_by_the_secondary_queue() {
 const RULES: Rules = Rules { moves_max: usize::MAX, next_counts_as_near: false };
 
 #[test]
-fn whatever_happens_its_queues_are_those_of_the_reference() {
+fn after_all_sequences_its_queues_are_those_of_the_reference() {
     assert_eq!(counterexample::<Sorting, State<OneThread>>(RULES), None);
 }
 

@@ -47,7 +47,7 @@ fn the_first_far_waiter_begins_a_secondary_queue() {
 }
 
 #[test]
-fn one_waiter_is_moved_and_whoever_is_next_counts_as_near() {
+fn one_waiter_is_moved_and_the_next_one_counts_as_near() {
     NOW_NS.set(5 * TICK_NS);
     let stage = Stage::new(&[1, 1, 0]);
     set_aside(&stage, &[4, 5]);
@@ -86,7 +86,7 @@ fn an_urgent_waiter_is_not_moved() {
     assert_eq!((order(&stage), stage.next_of(0), stage.numa_node(1)), (FOUND, Some(1), 0));
     testing::set(Setting::CnaV13PriorityWaiters, 0);
     Sorting::prepare(stage.node(1), tail(1));
-    assert_eq!(stage.numa_node(1), 1, "nobody is urgent if the setting says so");
+    assert_eq!(stage.numa_node(1), 1, "no waiter is urgent if the setting says so");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn the_shuffle_reduction_is_a_setting() {
 }
 
 #[test]
-fn whatever_happens_its_queues_are_those_of_the_reference() {
+fn after_all_sequences_its_queues_are_those_of_the_reference() {
     let rules = Rules { moves_max: 1, next_counts_as_near: true };
     assert_eq!(counterexample::<Sorting, State<OneThread>>(rules), None);
 }

@@ -29,7 +29,11 @@ pub enum Turn {
 ///
 /// impl<P: Platform> Spinners<P> for Hasty {
 ///     const NONE: Self = Self;
-///     unsafe fn spin(&self, _may_begin: impl FnOnce() -> bool, _turn: impl FnMut() -> Turn) -> bool {
+///     unsafe fn spin(
+///         &self,
+///         _may_begin: impl FnOnce() -> bool,
+///         _turn: impl FnMut() -> Turn,
+///     ) -> bool {
 ///         true
 ///     }
 /// }

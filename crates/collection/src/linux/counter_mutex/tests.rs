@@ -123,14 +123,14 @@ fn sleeping<T: CounterMutexTuning>() -> i32 {
     let after = [LockEvent::MutexSleep, LockEvent::MutexAfterSleep, LockEvent::MutexWake].map(events_of);
     assert_eq!(after, before.map(|n| n + 1));
     assert!(UNPARKED.get().is_some() && others_are_done());
-    assert_eq!((mutex.count(), mutex.owner()), (0, OneThread::thread_id().get()), "nobody is left");
+    assert_eq!((mutex.count(), mutex.owner()), (0, OneThread::thread_id().get()), "no thread is left");
     // SAFETY: as above.
     unsafe { mutex.unlock(&()) };
     seen.get()
 }
 
 #[test]
-fn who_sleeps_has_left_a_mark_and_is_woken() {
+fn a_sleeper_has_left_a_mark_and_is_woken() {
     assert_eq!(sleeping::<Standard>(), -1);
     assert_eq!(sleeping::<NoPreRead>(), -1);
     assert_eq!(sleeping::<Exchange>(), -1);
@@ -224,7 +224,7 @@ fn the_first_of_the_queue_is_woken_and_stays_in_it() {
 }
 
 #[test]
-fn who_gives_up_leaves_the_count_as_it_is_and_the_queue_empty() {
+fn a_waiter_that_gives_up_leaves_the_count_as_it_is_and_the_queue_empty() {
     let mutex = leaked::<Mutex>();
     mutex.lock_as_other();
     set_owner_state(OTHER, OwnerState::Asleep);
@@ -243,7 +243,7 @@ fn who_gives_up_leaves_the_count_as_it_is_and_the_queue_empty() {
 }
 
 #[test]
-fn who_gives_up_takes_a_mutex_that_has_become_free() {
+fn a_waiter_that_gives_up_takes_a_mutex_that_has_become_free() {
     let mutex = leaked::<Mutex>();
     mutex.lock_as_other();
     set_owner_state(OTHER, OwnerState::Asleep);
@@ -258,7 +258,7 @@ fn who_gives_up_takes_a_mutex_that_has_become_free() {
 }
 
 #[test]
-fn a_spinner_heeds_its_limit() {
+fn a_spinner_obeys_its_limit() {
     fn gives_up<S: Spinners<OneThread>>() {
         let mutex = leaked::<Mutex<Standard, S>>();
         mutex.lock_as_other();

@@ -88,7 +88,7 @@ fn a_mutex_that_becomes_free_while_we_spin_is_taken() {
 }
 
 #[test]
-fn nobody_spins_for_an_owner_that_sleeps() {
+fn no_thread_spins_for_an_owner_that_sleeps() {
     let mutex = locked_by_other::<Standard>();
     set_owner_state(OTHER, OwnerState::Asleep);
     meanwhile(|| {
@@ -103,7 +103,7 @@ fn nobody_spins_for_an_owner_that_sleeps() {
 }
 
 #[test]
-fn without_heed_one_spins_on() {
+fn a_heedless_waiter_spins_on() {
     let mutex = locked_by_other::<HeedlessSpinning>();
     set_owner_state(OTHER, OwnerState::Asleep);
     meanwhile(|| unlock(mutex));
@@ -112,7 +112,7 @@ fn without_heed_one_spins_on() {
 }
 
 #[test]
-fn a_newcomer_that_has_spun_in_vain_yields_before_it_queues_if_the_switch_says_so() {
+fn a_newcomer_that_has_spun_without_success_yields_before_it_queues_if_the_switch_says_so() {
     /// The word when the owner runs again.
     fn found<T: MutexTuning>() -> u32 {
         let (mutex, found) = (locked_by_other::<T>(), Rc::new(Cell::new(0)));
@@ -150,7 +150,7 @@ fn each_switch_lets_others_in() {
 }
 
 #[test]
-fn who_takes_a_free_mutex_leaves_the_mark_of_waiters() {
+fn a_thread_that_takes_a_free_mutex_leaves_the_mark_of_waiters() {
     let mutex = locked_by_other::<Standard>();
     let waiter = queued(mutex, THIRD);
     unlock(mutex);
@@ -163,7 +163,7 @@ fn who_takes_a_free_mutex_leaves_the_mark_of_waiters() {
 }
 
 #[test]
-fn a_waiter_that_was_woken_in_vain_is_handed_the_mutex() {
+fn a_waiter_that_was_woken_without_success_is_handed_the_mutex() {
     let mutex = locked_by_other::<Standard>();
     let waiter = queued(mutex, THIRD);
     unlock(mutex);
@@ -201,7 +201,7 @@ fn without_hand_over_nothing_is_asked_for() {
 /// Fixed in the kernel in January 2017. There, the name of the new holder was the only trace of a
 /// hand-over.
 #[test]
-fn whoever_holds_it_does_not_get_it_again() {
+fn the_holder_does_not_get_it_again() {
     let mutex = locked_by_other::<Standard>();
     let waiter = queued(mutex, OTHER);
     _ = waiter.wake();
@@ -210,7 +210,7 @@ fn whoever_holds_it_does_not_get_it_again() {
 }
 
 #[test]
-fn who_gives_up_takes_the_flags_along_if_it_is_the_last() {
+fn a_waiter_that_gives_up_clears_the_flags_if_it_is_the_last() {
     let mutex = locked_by_other::<Standard>();
     set_owner_state(OTHER, OwnerState::Asleep);
     NOW_NS.set(10);
@@ -239,7 +239,7 @@ fn wake_first<T: MutexTuning>(mutex: &Mutex<T>) {
 }
 
 #[test]
-fn a_spinner_heeds_its_limit() {
+fn a_spinner_obeys_its_limit() {
     fn gives_up<T: MutexTuning>() {
         let mutex = locked_by_other::<T>();
         NOW_NS.set(10);
@@ -277,7 +277,7 @@ fn wake_ups_do_not_keep_a_waiter_past_its_limit() {
 }
 
 #[test]
-fn who_gives_up_asks_for_no_hand_over() {
+fn a_waiter_that_gives_up_asks_for_no_hand_over() {
     let mutex = locked_by_other::<Standard>();
     set_owner_state(OTHER, OwnerState::Asleep);
     let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
@@ -292,7 +292,7 @@ fn who_gives_up_asks_for_no_hand_over() {
 }
 
 #[test]
-fn what_one_has_asked_for_goes_to_whoever_is_first_then() {
+fn a_requested_hand_over_goes_to_the_waiter_that_is_first_by_then() {
     let mutex = locked_by_other::<Standard>();
     let (asks, next) = (queued(mutex, ME), queued(mutex, THIRD));
     assert!(!look(mutex, ME, asks));
@@ -306,7 +306,7 @@ fn what_one_has_asked_for_goes_to_whoever_is_first_then() {
 }
 
 #[test]
-fn a_hand_over_to_nobody_frees_the_mutex() {
+fn a_hand_over_without_a_waiter_frees_the_mutex() {
     let mutex = locked_by_other::<Standard>();
     let waiter = queued(mutex, THIRD);
     assert!(!look(mutex, THIRD, waiter));
@@ -319,7 +319,7 @@ fn a_hand_over_to_nobody_frees_the_mutex() {
 }
 
 #[test]
-fn who_gives_up_and_finds_the_mutex_free_has_it() {
+fn a_waiter_that_gives_up_and_finds_the_mutex_free_has_it() {
     let mutex = locked_by_other::<Standard>();
     set_owner_state(OTHER, OwnerState::Asleep);
     let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
@@ -365,7 +365,7 @@ fn a_sleeper_is_called_after_the_queue_is_free_again() {
 
 /// While its local data is being destroyed, a thread may get another name.
 #[test]
-fn unlock_does_not_ask_who_it_is() {
+fn unlock_does_not_ask_for_the_thread_id() {
     let mutex = Mutex::<Standard>::default();
     lock(&mutex);
     THREAD_ID.set(OTHER);

@@ -31,9 +31,9 @@ switches! {
     /// attempt has failed. If not, other threads may take the mutex for ever. If so, the mutex is
     /// then idle until that waiter runs.
     fn hand_over("handoff") -> bool as flag = true;
-    /// Whether a newcomer that has spun for long enough yields before it queues. So does the
-    /// kernel, where the scheduler says when it is enough. Other threads run first, so that the
-    /// mutex is not taken by a thread that is about to be preempted.
+    /// Whether a newcomer that has spun for long enough yields before it queues, as in the kernel,
+    /// where the scheduler says when it is enough. Other threads run first, so that the mutex is
+    /// not taken by a thread that is about to be preempted.
     fn yields_before_queue("yields-before-queue") -> bool as flag = false;
 }
 

@@ -41,7 +41,7 @@ fn queue_of(slots: &[u32]) -> Arc<Queue> {
 fn order(queue: &Queue, first: u32) -> Vec<u32> {
     let slot_of = |name: u32| Tail::decode(name).unwrap().slot;
     let mut slots = Vec::from([slot_of(queue.tail.load(Relaxed))]);
-    assert_eq!(node(slots[0]).next.load(Relaxed), NOBODY);
+    assert_eq!(node(slots[0]).next.load(Relaxed), NO_NODE);
     while *slots.last().unwrap() != first {
         let last = *slots.last().unwrap();
         let previous = slot_of(node(last).previous.load(Relaxed));
@@ -99,15 +99,15 @@ fn turns_come_in_order() {
 #[test]
 fn a_turn_that_comes_in_time_is_taken() {
     let queue = queue_of(&[5]);
-    let theirs = queue.clone();
+    let other = queue.clone();
     // SAFETY: it has its turn.
-    meanwhile(move || unsafe { theirs.release(&place(5)) });
+    meanwhile(move || unsafe { other.release(&place(5)) });
     assert_eq!(turn(&queue, &mut Spin::default(), false, |spin| spin.turns), Some(1));
     assert!(others_are_done() && !queue.has_spinner());
 }
 
 #[test]
-fn whoever_has_spun_enough_leaves() {
+fn a_waiter_that_has_spun_enough_leaves() {
     let queue = queue_of(&[5, 6]);
     let mut spin = Spin::default();
     assert_eq!(turn(&queue, &mut spin, false, |_| ()), None);
@@ -117,7 +117,7 @@ fn whoever_has_spun_enough_leaves() {
 }
 
 #[test]
-fn whoever_may_wait_no_longer_leaves() {
+fn a_waiter_that_may_not_wait_any_longer_leaves() {
     let queue = queue_of(&[5, 6]);
     let mut spin = Spin::default();
     assert_eq!(turn(&queue, &mut spin, true, |_| ()), None);
@@ -141,7 +141,7 @@ fn a_waiter_leaves_from_between_two() {
 }
 
 #[test]
-fn whoever_is_granted_as_it_leaves_has_its_turn() {
+fn a_waiter_that_is_granted_as_it_leaves_has_its_turn() {
     let queue = queue_of(&[1, 2]);
     // SAFETY: in their turns.
     unsafe {
@@ -163,23 +163,23 @@ fn a_predecessor_that_does_not_run_is_not_waited_for() {
 }
 
 #[test]
-fn one_that_has_left_does_not_count() {
+fn a_predecessor_that_has_left_does_not_count() {
     let queue = queue_of(&[5, 6]);
-    let theirs = queue.clone();
+    let other = queue.clone();
     // SAFETY: they wait, or have their turn.
     meanwhile(move || unsafe {
-        assert!(!theirs.leave(&place(6)));
+        assert!(!other.leave(&place(6)));
         set_owner_state(thread(6), OwnerState::Asleep);
     });
-    let theirs = queue.clone();
+    let other = queue.clone();
     // SAFETY: as above.
-    meanwhile(move || unsafe { theirs.release(&place(5)) });
+    meanwhile(move || unsafe { other.release(&place(5)) });
     assert_eq!(turn(&queue, &mut Spin::default(), false, |_| ()), Some(()));
     assert!(others_are_done());
 }
 
 #[test]
-fn who_waits_for_a_neighbour_without_a_processor_sleeps_after_so_many_turns() {
+fn a_thread_that_waits_for_a_neighbour_without_a_processor_sleeps_after_so_many_turns() {
     let queue = queue_of(&[0]);
     // A newcomer has swapped the tail, and loses its processor before it links itself in.
     let newcomer = Tail::encode(place(1).id).bits();

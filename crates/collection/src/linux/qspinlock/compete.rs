@@ -6,16 +6,16 @@
 //!
 //! ```text
 //! bits 0-7  0 free | 1 held | 3 held, and the head sleeps on the word
-//! bit 8     pending: the head looks, so that nobody may steal. No waiter without a node.
+//! bit 8     pending: the head looks, and no thread may steal. (No waiter without a node sets it.)
 //!
 //! (tail, pending, locked)
-//!  n,0,0 -> n,0,1   newcomer steals                                  `steal`
-//!  n,0,* -> n,1,*   head begins to look                              `compete`
-//!  n,1,0 -> n,0,1   head takes the lock                              `take_as_head`
-//!  n,1,* -> n,0,*   head has looked for a while                      `compete`
-//!  n,*,1 -> n,*,3   head goes to sleep                               `park_head`
-//!  n,*,0 -> n,*,3 -> n,0,1   it finds the lock free instead          `park_head`
-//!  n,*,3 -> n,*,0   unlock, and wake the head                        `unlock_and_wake`
+//!  n,0,0 -> n,0,1   a newcomer steals                                `steal`
+//!  n,0,* -> n,1,*   the head begins to look                          `compete`
+//!  n,1,0 -> n,0,1   the head takes the lock                          `take_as_head`
+//!  n,1,* -> n,0,*   the head has looked for a while                  `compete`
+//!  n,*,1 -> n,*,3   the head goes to sleep                           `park_head`
+//!  n,*,0 -> n,*,3 -> n,0,1   the head finds the lock free instead    `park_head`
+//!  n,*,3 -> n,*,0   unlock; wakes the head                           `unlock_and_wake`
 //! ```
 //! 1. Only the head sets or clears pending, and only the head changes 1 (or 0) to 3.
 //! 2. A thread that sleeps on the word has seen 3 in it. The thread that changes 3 to 0 wakes it.

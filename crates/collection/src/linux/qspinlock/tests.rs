@@ -149,7 +149,7 @@ fn steals<T: QSpinTuning>(low: u32) -> bool {
 #[test]
 fn newcomers_steal_a_free_lock_that_its_head_does_not_look_at() {
     assert!(steals::<StealOnce>(0) && steals::<StealHybrid>(0) && steals::<Preemptible>(0));
-    assert!(!steals::<ParkOnly>(0), "nobody steals with this switch off");
+    assert!(!steals::<ParkOnly>(0), "no thread steals with this switch off");
     for low in [LOCKED, PENDING, PENDING | LOCKED] {
         assert!(!steals::<StealOnce>(low) && !steals::<StealHybrid>(low) && !steals::<Preemptible>(low));
     }
@@ -175,7 +175,7 @@ fn a_head_that_goes_to_sleep_may_find_the_lock_free_instead() {
 }
 
 #[test]
-fn an_unlock_wakes_a_head_that_sleeps_and_nobody_else() {
+fn an_unlock_wakes_a_head_that_sleeps_and_no_other_thread() {
     const ASLEEP: u32 = 3;
     for (low, woken) in [(ASLEEP, true), (LOCKED, false)] {
         let (lock, tail) = with_queue::<Preemptible>(low);
@@ -188,7 +188,7 @@ fn an_unlock_wakes_a_head_that_sleeps_and_nobody_else() {
 }
 
 #[test]
-fn a_grant_wakes_a_waiter_that_sleeps_and_nobody_else() {
+fn a_grant_wakes_a_waiter_that_sleeps_and_no_other_thread() {
     const ASLEEP: u32 = 2;
     for (before, woken) in [(ASLEEP, true), (0, false)] {
         let granted = Atomic::new(before);

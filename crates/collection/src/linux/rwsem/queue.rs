@@ -31,7 +31,7 @@ pub(super) enum Whom {
 }
 
 /// The wake-ups to make after `wait_lock` has been released.
-#[must_use = "somebody waits for it"]
+#[must_use = "a thread waits for it"]
 pub(super) struct Wakes<P: Park> {
     call: Option<Call<P>>,
     wake_list: WakeList<P>,
@@ -211,7 +211,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
 
     /// Spins until the owner has gone. False if there is a reason to stop.
     fn owner_goes(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        let has_gone = self.owner_after_spin(spin, limit) == Owner::Nobody && !P::should_give_way(spin);
+        let has_gone = self.owner_after_spin(spin, limit) == Owner::NoThread && !P::should_give_way(spin);
         if has_gone {
             P::cpu_relax(spin.turns);
         }

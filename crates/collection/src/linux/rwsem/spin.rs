@@ -19,7 +19,7 @@ const LOOKS_PER_CLOCK: u32 = 1 << 4;
 /// The holder of the lock, according to the owner word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    Nobody,
+    NoThread,
     Writer(ThreadId),
     Readers,
     /// Spinning is useless.
@@ -34,7 +34,7 @@ impl Owner {
         if word & OWNED_BY_READERS != 0 {
             return Self::Readers;
         }
-        ThreadId::new(word >> OWNER_SHIFT).map_or(Self::Nobody, Self::Writer)
+        ThreadId::new(word >> OWNER_SHIFT).map_or(Self::NoThread, Self::Writer)
     }
 
     fn is_writer(self) -> bool {
@@ -53,7 +53,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                 Owner::Writer(owner) => P::owner_state(owner) != OwnerState::Asleep,
                 Owner::NotForSpinners => false,
                 Owner::Readers => T::reader_owned_spin(),
-                Owner::Nobody => true,
+                Owner::NoThread => true,
             }
     }
 
@@ -76,7 +76,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     }
 
     fn spin_in_turn(&self, spin: &mut Spin, limit: &Limit<'_, P>, attempt: impl Fn() -> bool) -> bool {
-        let (mut before, mut until_ns, mut looks) = (Owner::Nobody, 0, 0_u32);
+        let (mut before, mut until_ns, mut looks) = (Owner::NoThread, 0, 0_u32);
         loop {
             let owner = self.owner_after_spin(spin, limit);
             if owner == Owner::NotForSpinners {

@@ -249,7 +249,7 @@ fn a_writer_overtakes_the_queue_by_spinning_unless_that_is_over() {
 }
 
 #[test]
-fn nobody_spins_for_readers_that_stay() {
+fn no_thread_spins_for_readers_that_stay() {
     let lock = Lock::<Standard>::new();
     // SAFETY: one thread.
     unsafe { lock.lock_shared(&()) };
@@ -322,7 +322,7 @@ fn a_reader_that_is_overdue_is_overtaken_no_more() {
 }
 
 #[test]
-fn nobody_insists_where_there_is_no_hand_over() {
+fn no_waiter_insists_where_there_is_no_hand_over() {
     let lock = Lock::<NoHandoff>::new();
     queued(&lock, &[READS]);
     NOW_NS.set(u64::MAX);
@@ -410,7 +410,7 @@ fn a_reader_spins_for_a_writer_if_it_may() {
 }
 
 #[test]
-fn a_spinner_heeds_its_limit() {
+fn a_spinner_obeys_its_limit() {
     let lock = Lock::<SpinningReaders>::new();
     let limit = |ns: u64| {
         NOW_NS.set(10);
@@ -435,7 +435,7 @@ fn a_spinner_heeds_its_limit() {
 /// A writer that no thread may overtake spins, sleeps when it has spun for long, and spins again
 /// when it has slept.
 #[test]
-fn each_spell_of_spinning_has_its_own_budget() {
+fn each_period_of_spinning_has_its_own_budget() {
     crate::tuning! {
         struct InsistsAtOnce: RwsemTuning {
             writer_spin: bool = false;
@@ -455,7 +455,7 @@ fn each_spell_of_spinning_has_its_own_budget() {
 }
 
 #[test]
-fn a_reader_that_has_spun_in_vain_queues() {
+fn a_reader_that_has_spun_without_success_queues() {
     let lock = leaked(Lock::<SpinningReaders>::new());
     // SAFETY: as above, while it sleeps.
     unsafe {

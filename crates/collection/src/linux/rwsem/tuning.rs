@@ -20,14 +20,13 @@ switches! {
     /// Whether readers spin for a writer too (Linux 5.3 to 5.10). This splits groups of readers
     /// that could hold the lock together.
     fn reader_spin("reader-spin") -> bool as flag = false;
-    /// Whether a reader that finds sleepers, but no writer, goes ahead of them (Linux 5.10), unless
+    /// Whether a reader that finds sleepers, but no writer, goes ahead of them (Linux 5.11), unless
     /// other readers hold the lock already.
     fn reader_steal("reader-steal") -> bool as flag = true;
     /// After how long, in ns, a waiter may ask that no thread overtakes the first waiter any more.
     /// `None`: never. 0: at its first failed attempt. Source: 4 ms (Linux 5.3: HZ / 250).
     fn handoff_ns("handoff-ns") -> Option<u64> as optional(1 << 40) = Some(4_000_000);
-    /// Whether a first waiter that no thread may overtake spins on while the owner runs (Linux
-    /// 5.12).
+    /// Whether a first waiter that no thread may overtake spins on while the owner runs (Long, 2020).
     fn handoff_spin("handoff-spin") -> bool as flag = true;
     /// How many readers are let in at a time, at most; at least 1. Source: 2^8 (Linux 5.3).
     fn wake_readers_max("wake-readers") -> u64 as number(1, 1 << 20) = 1 << 8;
@@ -72,7 +71,7 @@ crate::tuning! {
 }
 
 crate::tuning! {
-    /// Readers spin, and do not go ahead of sleepers otherwise: Linux 5.3 to 5.9.
+    /// Readers spin, and do not go ahead of sleepers otherwise: Linux 5.3 to 5.10.
     pub struct SpinningReaders: RwsemTuning {
         reader_spin: bool = true;
         reader_steal: bool = false;

@@ -105,7 +105,7 @@ fn a_reader_waits_for_the_writer_and_is_let_in_by_its_release() {
 }
 
 #[test]
-fn a_reader_that_finds_nobody_any_more_lets_itself_in() {
+fn a_reader_that_finds_no_other_thread_any_more_lets_itself_in() {
     let lock = Lock::<Base>::new();
     // SAFETY: one thread.
     unsafe {
@@ -270,12 +270,12 @@ fn a_writer_of_the_series_spins_for_readers_too() {
 }
 
 #[test]
-fn a_writer_of_2014_does_not() {
+fn a_writer_of_2014_does_not_spin_for_readers() {
     assert_eq!(writer_against_reader::<OwnerKnown>(), [0, 0, 1]);
 }
 
 #[test]
-fn an_urgent_writer_does_not_spin_for_what_it_does_not_know() {
+fn an_urgent_writer_does_not_spin_for_unknown_holders() {
     OneThread::set_priority(true);
     assert_eq!(writer_against_reader::<Standard>(), [0, 1, 0]);
 }

@@ -71,7 +71,11 @@ switches! {
 /// struct Releases;
 ///
 /// impl<P: NearPlatform> Condition<P> for Releases {
-///     unsafe fn wait(&self, mutex: &NearMutex<P>, _limit: &Limit<'_, P>) -> Result<(), Unnotified> {
+///     unsafe fn wait(
+///         &self,
+///         mutex: &NearMutex<P>,
+///         _limit: &Limit<'_, P>,
+///     ) -> Result<(), Unnotified> {
 ///         unsafe { mutex.unlock(&()) };
 ///         Ok(())
 ///     }

@@ -183,7 +183,7 @@ fn a_wait_ends_with_its_time_or_its_cancellation_and_leaves_nothing_behind() {
 /// If a waiter is notified and cancelled at the same time, it is notified. No other waiter gets the
 /// notification.
 #[test]
-fn who_has_been_notified_does_not_give_up() {
+fn a_waiter_that_has_been_notified_does_not_give_up() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
     let cancellation: &Cancellation<OneThread> = leaked();
     let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
@@ -200,7 +200,7 @@ fn who_has_been_notified_does_not_give_up() {
 /// The waiter wakes for no reason while it is in neither queue. It waits until it is put into the
 /// mutex's queue.
 #[test]
-fn who_is_on_the_way_to_the_line_has_not_given_up() {
+fn a_waiter_on_the_way_to_the_mutexs_queue_has_not_given_up() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
     let before = events_of(CondvarLate);
     after(SLEEPS_AT, move || {

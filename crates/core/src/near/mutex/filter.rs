@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_wait_requests_are_not_lost() {
+    fn requests_are_not_lost_however_many_threads_wait() {
         let count = Count::<Native>(Atomic::new(0));
         count.add_request();
         for _ in 0..3000 {

@@ -149,7 +149,7 @@ fn a_newcomer_gives_its_processor_away_only_within_its_limit() {
 
 /// It makes no request, does not park, and interrupts no thread by a fence.
 #[test]
-fn who_is_cancelled_while_it_is_first_gives_up_at_once() {
+fn a_waiter_that_is_cancelled_while_it_is_first_gives_up_at_once() {
     let mutex = held();
     let cancellation: &'static Cancellation<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
@@ -225,7 +225,7 @@ fn a_fair_release_hands_over_to_a_sleeper_at_once() {
 }
 
 #[test]
-fn who_gives_up_leaves_nothing_behind() {
+fn a_waiter_that_gives_up_leaves_nothing_behind() {
     let mutex = held();
     let limit = Limit::until(OneThread::now_ns() + 1);
     // SAFETY: it is not acquired.
@@ -467,7 +467,7 @@ fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() 
 
 /// A waiter that may not pass the fence looks at the word before it parks with a time limit.
 #[test]
-fn who_sleeps_by_the_clock_has_found_the_mutex_held() {
+fn a_waiter_that_sleeps_by_the_clock_has_found_the_mutex_held() {
     let mutex = held();
     NOW_NS.set(10_000_000);
     let hints = Mutex::hints(mutex);

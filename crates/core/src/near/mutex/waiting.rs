@@ -32,8 +32,8 @@
 //! system lets timers be 0.05 ms late, and an idle processor takes its time to wake up. After that
 //! the first in the queue is due.
 //!
-//! **Constants.** docs/internals/tuning-mutex.md lists those of all files here. The repository has no
-//! command that compares other values. These measure the mutex with the present ones:
+//! **Constants.** docs/internals/tuning-mutex.md lists those of all files here. The repository has
+//! no command that compares other values. These measure the mutex with the present ones:
 //!
 //! | command | constants | results |
 //! |---|---|---|

@@ -59,7 +59,7 @@ fn a_release_wakes_all_of_one_queue_of_one_lock() {
 }
 
 #[test]
-fn who_was_taken_out_sleeps_until_the_chain_is_unlocked() {
+fn a_waiter_that_was_taken_out_sleeps_until_the_chain_is_unlocked() {
     let waiter = sleeper(0, Queue::Shared);
     let chain = locked(0);
     let mut wake_list = WakeList::EMPTY;
@@ -113,7 +113,7 @@ fn a_cancelled_sleeper_leaves_and_one_that_was_taken_out_does_not() {
 }
 
 #[test]
-fn what_a_fork_leaves_behind_is_forgotten() {
+fn waiters_that_a_fork_leaves_behind_are_forgotten() {
     let gone = [sleeper(0, Queue::Exclusive), sleeper(1, Queue::Shared)];
     core::mem::forget(locked(0));
     // SAFETY: the waiters in the chain are not used any more.

@@ -28,7 +28,7 @@ fn of_lock(row: &RowKey, setup: &mut Setup) {
 }
 
 const FIND_CHOICES: &str =
-    "machine.same-socket-bypasses, find-tmpfs.section-ns, and find-tmpfs.round-ns among those that fit";
+    "machine.same-socket-bypasses, find-tmpfs.section-ns, and find-tmpfs.round-ns among the values that fit";
 
 const MAKE_CHOICES: &str = "machine.same-socket-bypasses, how many pages a build touches, that they are given back \
      when a process ends, and how long a section is";

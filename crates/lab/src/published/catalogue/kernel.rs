@@ -76,9 +76,10 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
 }
 
 /// The choices that were made with all rows in view.
-const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that \
-     half of it grows with the users, that sections are spread evenly over all jobs and one in 500 is long, how long they are \
-     and what is counted, for how long users wait for something else, and for how long a core keeps a line";
+const HIGH_SYSTIME_CHOICES: &str = "that the other limit to scaling is a counter and not a spinlock, that \
+     half of it grows with the users, that sections are spread evenly over all jobs and one in 500 is long, \
+     the length of sections, what is counted, how long users wait for other things, and how long a core \
+     keeps a line";
 
 const MUTEX: &[Variant] = &[
     Variant { name: "without", lock: "linux-counter-mutex-no-preread", column: "without" },
@@ -141,8 +142,8 @@ const MIXES: Rows = Rows::With(&[
     &[("workload", "aim7-short")],
 ]);
 
-const MIXES_CHOICES: &str = "that whole runs are counted, as AIM7 does, in mixes with forks too, and that a fork \
-     has as many sections at the root's lock as in the table of the mutex";
+const MIXES_CHOICES: &str = "that whole runs are counted, as AIM7 does, in mixes with forks too, and that a \
+     fork has as many sections at the root's lock as in the table of the mutex";
 
 pub(super) static RWSEM_SERIES: Table = Table {
     name: "rwsem-series",
@@ -187,7 +188,8 @@ const SINGLE_WAKER_CHOICES: &str =
 
 pub(super) static RWSEM_SINGLE_WAKER: Table = Table {
     name: "rwsem-single-waker",
-    source: "Long and Chen, \"rwsem: reduce spinlock contention in wakeup code path\", patch 9/9 of the series v8",
+    source: "Long and Chen, \"rwsem: reduce spinlock contention in wakeup code path\", patch 9/9 of the \
+             series v8",
     machine: "westmere-ex-8s",
     workload: "aim7-high-systime",
     metric: "jobs",

@@ -70,20 +70,21 @@ impl Workload for Context1 {
         Field::word(
             "partners",
             |context1| &mut context1.partners,
-            "The two of a pair run on one socket, as the scheduler wakes a sleeper near its waker; or anywhere.",
+            "The threads of a pair run on one socket, since the scheduler wakes a sleeper near its waker; or \
+             anywhere.",
         ),
         Field::number(
             "locks",
             "locks",
             1..=1024,
             |context1| &mut context1.locks,
-            "How many locks the pairs share; each pair takes one of them. Two is the least that carries \
-             the published rate.",
+            "Number of locks that the pairs share. Each pair takes one of them. Two is the least that \
+             permits the published rate.",
         ),
         Field::ns(
             "section-ns",
             |context1| &mut context1.section_ns,
-            "Instructions inside a section, besides its memory accesses: an estimate, of an insertion \
+            "Instructions inside a section, without its memory accesses. Estimated for an insertion \
              into a list.",
         ),
         Field::number(
@@ -91,13 +92,13 @@ impl Workload for Context1 {
             "lines",
             1..=LINES_MAX as u64,
             |context1| &mut context1.lines,
-            "Shared lines that a section reads and writes: an estimate, a list's head and a neighbour.",
+            "Shared lines that a section reads and writes. Estimated: a list's head and a neighbour.",
         ),
         Field::ns(
             "think-ns",
             |context1| &mut context1.think_ns,
-            "Instructions between being woken and locking, on average: drawn from half to one and a \
-             half of this. From the published rate of round trips, with the machine's sleep.",
+            "Mean instructions between the wake-up and the lock, drawn from half to one and a half of \
+             this. From the published rate of round trips, with the machine's sleep.",
         ),
     ];
 
@@ -106,7 +107,7 @@ impl Workload for Context1 {
     }
 
     fn summary(&self) -> &'static str {
-        "pairs of threads that wake each other in turn, over a lock that all pairs take at each hop: \
+        "pairs of threads that wake each other in turn, and take a lock of all pairs at each hop: \
          UnixBench's pipe-based context switching"
     }
 

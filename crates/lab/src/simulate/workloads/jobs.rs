@@ -33,28 +33,28 @@ impl Workload for Jobs {
         Field::word(
             "root-lock",
             |users| &mut users.constants.root,
-            "What the root's lock is: one more of the tested lock, or Linux' reader-writer semaphore of 3.10 whatever the tested \
-             lock is.",
+            "The root's lock: another instance of the tested lock, or always Linux' reader-writer semaphore \
+             of 3.10.",
         ),
         Field::number(
             "locks",
             "locks",
             1..=64,
             |users| &mut users.constants.locks,
-            "How many locks the locking jobs draw from.",
+            "Number of locks from which the locking jobs choose at random.",
         ),
         Field::percent(
             "locking-percent",
             |users| &mut users.constants.locking_percent,
-            "Of 100 jobs, how many take the locks: from AIM7's workfiles.",
+            "Percentage of jobs that take the locks. From AIM7's workfiles.",
         ),
         Field::number(
             "jobs",
             "jobs",
             0..=10_000,
             |users| &mut users.constants.jobs,
-            "Jobs after which a user ends, with one more round; 0: never. Counted is then the whole run, to the end of the \
-             last user.",
+            "Jobs after which a user ends, with one more round; 0: never. If users end, the whole run is \
+             counted, to the end of the last user.",
         ),
         Field::number(
             "rounds",
@@ -68,48 +68,52 @@ impl Workload for Jobs {
             "ns",
             0..=100 * MILLISECOND_NS,
             |users| &mut users.constants.round_ns,
-            "Work of a round outside of its sections, on average.",
+            "Mean work of a round outside of its sections.",
         ),
         Field::number(
             "sections",
             "sections",
             1..=1000,
             |users| &mut users.constants.sections,
-            "Sections of a round, beside those of the root's lock.",
+            "Sections of a round, in addition to those of the root's lock.",
         ),
         Field::number(
             "root-sections",
             "sections",
             0..=1000,
             |users| &mut users.constants.root_sections,
-            "Sections of a round that take one further lock, as writers: that of the root of all memory.",
+            "Sections of a round that take one more lock, as writers: that of the root of all memory.",
         ),
         Field::number(
             "end-sections",
             "sections",
             0..=100_000,
             |users| &mut users.constants.end_sections,
-            "Sections at the end of a job that takes locks, one after the other: what it has is taken apart.",
+            "Sections at the end of a job that takes locks, one after the other, to tear down what it has.",
         ),
-        Field::ns("end-step-ns", |users| &mut users.constants.end_step_ns, "Work between two of these."),
+        Field::ns(
+            "end-step-ns",
+            |users| &mut users.constants.end_step_ns,
+            "Work between two of these sections.",
+        ),
         Field::ns(
             "section-ns",
             |users| &mut users.constants.section_ns,
-            "Work inside a writer's section, beside its lines.",
+            "Work inside a writer's section, without its accesses to lines.",
         ),
         Field::number(
             "long-every",
             "sections",
             0..=1_000_000,
             |users| &mut users.constants.long_every,
-            "Of so many writers' sections, one is long; 0: none is.",
+            "One of this many writers' sections is long; 0: none.",
         ),
         Field::number(
             "long-section-ns",
             "ns",
             0..=10 * MILLISECOND_NS,
             |users| &mut users.constants.long_section_ns,
-            "Work inside a long one, on average.",
+            "Mean work inside a long section.",
         ),
         Field::number(
             "lines",
@@ -121,22 +125,22 @@ impl Workload for Jobs {
         Field::percent(
             "read-percent",
             |users| &mut users.constants.read_percent,
-            "Of 100 sections, how many only read; a lock without readers takes them as writers.",
+            "Percentage of sections that only read. For a lock without readers, they are writers' sections.",
         ),
         Field::ns(
             "read-section-ns",
             |users| &mut users.constants.read_section_ns,
-            "Work inside a reader's section, beside its lines.",
+            "Work inside a reader's section, without its accesses to lines.",
         ),
         Field::percent(
             "sleep-inside-percent",
             |users| &mut users.constants.sleep_inside_percent,
-            "Of 100 writers' sections, how many sleep inside.",
+            "Percentage of writers' sections that sleep inside.",
         ),
         Field::ns(
             "sleep-inside-ns",
             |users| &mut users.constants.sleep_inside_ns,
-            "For how long, on average.",
+            "Mean length of such a sleep.",
         ),
         Field::number(
             "steps",
@@ -150,12 +154,12 @@ impl Workload for Jobs {
             "ns",
             1..=100 * MILLISECOND_NS,
             |users| &mut users.constants.step_ns,
-            "Work of such a step, on average.",
+            "Mean work of such a step.",
         ),
         Field::percent(
             "sleep-percent",
             |users| &mut users.constants.sleep_percent,
-            "Of 100 steps and rounds, how many end asleep: for a disk.",
+            "Percentage of steps and rounds that end with a sleep, for a disk.",
         ),
         Field::number(
             "sleep-ns",
@@ -167,7 +171,8 @@ impl Workload for Jobs {
         Field::ns(
             "spinlock-ns",
             |users| &mut users.constants.spinlock_ns,
-            "Work inside a section of the spinlock that all users share, once in each step and round; 0: there is none.",
+            "Work inside a section of the spinlock that all users share, once in each step and round; 0: no \
+             section.",
         ),
         Field::number(
             "updates",
@@ -181,7 +186,7 @@ impl Workload for Jobs {
             "users",
             0..=1_000_000,
             |users| &mut users.constants.users_per_update,
-            "For so many users there is one such update more; 0: never.",
+            "Number of users for which there is one such update more; 0: never.",
         ),
     ];
 

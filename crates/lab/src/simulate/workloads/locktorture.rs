@@ -26,7 +26,7 @@ pub enum Statistics {
     Padded,
 }
 
-/// Writers that take one lock, hold it shortly, and repeat this.
+/// Writers that take one lock, hold it briefly, and repeat this.
 #[derive(Clone, Debug)]
 pub struct Locktorture {
     /// The kernel version that determines the short holds.
@@ -67,18 +67,18 @@ impl Workload for Locktorture {
         Field::word(
             "short-holds",
             |torture| &mut torture.short_holds,
-            "Era of the kernel whose short holds are made: of 2 us, once in 4 sections of all writers \
+            "Kernel version of the short holds, which take 2 us: once in 4 sections of all writers \
              together (up to 5.10), or once in 400.",
         ),
         Field::word(
             "statistics",
             |torture| &mut torture.statistics,
-            "Lines of the writers' statistics: four writers share one, as in the original; or each has its own.",
+            "Lines of the writers' statistics: one for four writers, as in the original; or one for each.",
         ),
         Field::ns(
             "section-ns",
             |torture| &mut torture.section_ns,
-            "Instructions inside a section, besides its memory accesses and delays. Fitted: published \
+            "Instructions inside a section, without its memory accesses and delays. Fitted: published \
              stock figure at one thread.",
         ),
         Field::ns(
@@ -89,7 +89,7 @@ impl Workload for Locktorture {
         Field::percent(
             "priority-percent",
             |torture| &mut torture.priority_percent,
-            "Of 100 acquisitions, how many are urgent.",
+            "Percentage of urgent acquisitions.",
         ),
     ];
 
@@ -98,7 +98,7 @@ impl Workload for Locktorture {
     }
 
     fn summary(&self) -> &'static str {
-        "the kernel's torture test of one lock: writers take it, hold it shortly, and start again"
+        "the kernel's torture test of one lock: writers take it, hold it briefly, and start again"
     }
 
     fn facts(&self, machine: &MachineSpec) -> Facts {

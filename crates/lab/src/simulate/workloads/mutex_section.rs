@@ -37,7 +37,7 @@ impl Workload for MutexSection {
         Field::ns(
             "section-ns",
             |mutex| &mut mutex.section_ns,
-            "Work inside a section, besides its memory accesses.",
+            "Work inside a section, without its memory accesses.",
         ),
         Field::number(
             "lines",
@@ -49,7 +49,7 @@ impl Workload for MutexSection {
         Field::ns(
             "think-ns",
             |mutex| &mut mutex.think_ns,
-            "Work between two sections, on average, exponentially distributed.",
+            "Mean work between two sections, exponentially distributed.",
         ),
     ];
 
@@ -58,8 +58,8 @@ impl Workload for MutexSection {
     }
 
     fn summary(&self) -> &'static str {
-        "tasks share one mutex of a program: they think for an exponential time, lock, touch a few lines, work, and release; \
-         they can lose their CPU anywhere, and there may be more of them than CPUs"
+        "tasks share one mutex of a program: they think for an exponential time, lock, touch a few lines, \
+         work, and release; they can lose their CPU anywhere, and there may be more of them than CPUs"
     }
 
     fn facts(&self, machine: &MachineSpec) -> Facts {

@@ -49,8 +49,8 @@ impl Workload for ReadRandom {
         Field::ns(
             "search-ns",
             |read| &mut read.search_ns,
-            "Work of a get outside of its sections, on average: each part is drawn from half to one and a half of \
-             itself. Fitted: published stock figure at one thread.",
+            "Mean work of a get outside of its sections. Each part is drawn from half to one and a half of \
+             its mean. Fitted: published stock figure at one thread.",
         ),
         Field::number(
             "sections",
@@ -62,7 +62,7 @@ impl Workload for ReadRandom {
         Field::ns(
             "section-ns",
             |read| &mut read.section_ns,
-            "Work inside a section, besides its memory accesses.",
+            "Work inside a section, without its memory accesses.",
         ),
         Field::number(
             "lines",
@@ -74,7 +74,7 @@ impl Workload for ReadRandom {
         Field::ns(
             "call-ns",
             |read| &mut read.call_ns,
-            "What a call of the futex takes, besides its section of the bucket's lock, sleeping and waking.",
+            "Work of a futex call, without its section of the bucket's lock, sleeping and waking.",
         ),
     ];
 
@@ -83,8 +83,8 @@ impl Workload for ReadRandom {
     }
 
     fn summary(&self) -> &'static str {
-        "LevelDB: threads look up keys of a database, whose mutex, the C library's, sleeps in a futex of the kernel \
-         that the lock guards"
+        "LevelDB: threads look up keys of a database. Its mutex is that of the C library, whose waiters \
+         sleep in a futex of the kernel that the lock guards"
     }
 
     fn facts(&self, machine: &MachineSpec) -> Facts {

@@ -37,7 +37,7 @@ impl Workload for Sections {
         Field::ns(
             "think-ns",
             |sections| &mut sections.think_ns,
-            "Work between two sections, on average: drawn from half to one and a half of this.",
+            "Mean work between two sections, drawn from half to one and a half of this.",
         ),
         Field::number(
             "section-overhead-ps",

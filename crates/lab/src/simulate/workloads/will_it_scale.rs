@@ -38,13 +38,13 @@ impl Workload for WillItScale {
         Field::ns(
             "call-ns",
             |test| &mut test.constants.call_ns,
-            "Work of a call outside of its sections, on average: drawn from half to one and a half of \
-             this. Fitted: published stock figure at one thread.",
+            "Mean work of a call outside of its sections, drawn from half to one and a half of this. \
+             Fitted: published stock figure at one thread.",
         ),
         Field::ns(
             "section-ns",
             |test| &mut test.constants.section_ns,
-            "Work inside a section, besides its memory accesses. Fitted: published stock figures at 8 and \
+            "Work inside a section, without its memory accesses. Fitted: published stock figures at 8 and \
              142 threads.",
         ),
         Field::number(
@@ -52,8 +52,8 @@ impl Workload for WillItScale {
             "lines",
             0..=LINES_MAX as u64,
             |test| &mut test.constants.lines,
-            "Shared lines that a section reads and writes, besides those of the lock and of what the calls themselves \
-             touch. Fitted with the above.",
+            "Shared lines that a section reads and writes, in addition to those of the lock and of what the \
+             calls themselves touch. Fitted with the above.",
         ),
     ];
 
@@ -64,13 +64,14 @@ impl Workload for WillItScale {
     fn summary(&self) -> &'static str {
         match self.calls {
             Calls::Open1 => {
-                "will-it-scale: threads of one process open and close a file each, all in one directory, and meet at the lock \
-                 of its descriptors, the lockref of the directory (a count and a lock that is taken only where a compare-exchange \
-                 does not do) and the count of the credentials"
+                "will-it-scale: threads of one process open and close a file each, all in one directory. \
+                 They contend for the lock of its descriptors, the lockref of the directory (a count, and a \
+                 lock that is taken only if a compare-exchange is not enough) and the count of the \
+                 credentials"
             }
             Calls::Lock2 => {
-                "will-it-scale: threads of one process lock and unlock the same record of one file, and meet at the lock of the \
-                 list of records and at that of the descriptors"
+                "will-it-scale: threads of one process lock and unlock the same record of one file. They \
+                 contend for the lock of the list of records and for that of the descriptors"
             }
         }
     }
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn who_excludes_nobody_is_found_out() {
+    fn a_lock_without_exclusion_is_detected() {
         for calls in BOTH {
             let fault = simulate(&cell(calls, "lock-busted", 36)).unwrap_err().fault;
             assert!(matches!(fault, Fault::Exclusion { .. }), "{fault}");

@@ -19,11 +19,11 @@ use nearlock_model::subjects::{all_models, models_of};
 #[derive(Debug, Parser)]
 #[command(name = "orderings")]
 struct Cli {
-    /// Only the models of these locks, or parts of core that are none, within their own bounds, and
-    /// no document: the steps go to stdout.
+    /// Run only the models of these locks or parts of core, within their own bounds. Write no
+    /// document, and the steps to stdout.
     #[arg(long, value_delimiter = ',', value_name = "LOCK", value_parser = PossibleValuesParser::new(names()))]
     locks: Vec<String>,
-    /// Only run the models as they are, within their own bounds, and drop nothing.
+    /// Run the models as they are, within their own bounds, and drop nothing.
     #[arg(long)]
     run_only: bool,
     /// Preemptions beyond the models' own bounds.
@@ -32,8 +32,8 @@ struct Cli {
     /// Executions after which a model's search is stopped.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     executions_max: usize,
-    /// Look for what follows from a missing ordering in models of so many executions, before stores
-    /// that nothing orders count as a failure.
+    /// In models of up to this many executions, look for consequences of a missing ordering, before
+    /// stores that nothing orders count as a failure.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     consequences_max: u64,
 }

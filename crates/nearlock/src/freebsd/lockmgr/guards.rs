@@ -96,7 +96,7 @@ impl<'a, T: ?Sized> LockMgrSharedGuard<'a, T> {
     /// let (index, file) = (Mtx::new(vec!["file"]), LockMgr::new(0));
     /// let (names, reads) = (index.lock(), file.read());
     /// assert_eq!((names.len(), *reads), (1, 0));
-    /// // Who else reads the file may need the index to come to its end.
+    /// // Another reader of the file may need the index to finish.
     /// *reads.upgrade_releasing(&LockMgrOptions::new(), names)? += 1;
     /// assert!(index.try_lock().is_some());
     /// # Ok::<(), nearlock::freebsd::LockError>(())

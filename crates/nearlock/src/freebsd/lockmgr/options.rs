@@ -58,10 +58,12 @@ impl<'a> LockMgrOptions<'a> {
     /// ```
     /// use nearlock::freebsd::{LockError, LockMgr, LockMgrOptions};
     ///
+    /// const ONCE: LockMgrOptions = LockMgrOptions::new().no_spin().sleep_fail();
+    ///
     /// let file = LockMgr::new(1);
     /// let writes = file.write();
     /// std::thread::scope(|scope| {
-    ///     let once = scope.spawn(|| file.read_with(&LockMgrOptions::new().no_spin().sleep_fail()).map(|_| ()));
+    ///     let once = scope.spawn(|| file.read_with(&ONCE).map(|_| ()));
     ///     while !once.is_finished() && !file.has_waiters() {
     ///         std::thread::yield_now();
     ///     }

@@ -51,7 +51,7 @@ fn a_lack_of_memory_that_passes_is_waited_for() {
 }
 
 #[test]
-fn a_lack_of_memory_that_stays_is_got_round() {
+fn a_lack_of_memory_that_stays_is_avoided_by_the_other_command() {
     let mut kernel = Kernel::new(|command, _| if command == Global { Ok(()) } else { Err(libc::ENOMEM) });
     assert_eq!(kernel.fence(), (Ok(()), ALL - 1));
     assert_eq!((kernel.count(Expedited), kernel.count(Global)), (ALL, 1));
@@ -75,7 +75,7 @@ fn a_forked_process_registers_again() {
 
 /// A filter of system calls that was installed after the registration does this.
 #[test]
-fn a_refusal_is_not_repeated_and_is_got_round() {
+fn a_refused_command_is_not_repeated_and_the_other_one_is_used() {
     for refusal in [libc::ENOSYS, libc::EINVAL, libc::EACCES] {
         let mut kernel = Kernel::new(|command, _| if command == Global { Ok(()) } else { Err(refusal) });
         assert_eq!(kernel.fence(), (Ok(()), 0));
@@ -92,7 +92,7 @@ fn a_refusal_is_not_repeated_and_is_got_round() {
 }
 
 #[test]
-fn what_passes_is_waited_for_in_every_command() {
+fn temporary_failures_are_waited_for_in_every_command() {
     let mut kernel = Kernel::new(|command, before| match (command, before) {
         (Expedited, 0) => Err(libc::EPERM),
         (Register, 0) | (Global, 0..3) => Err(libc::EINTR),
@@ -218,7 +218,7 @@ mod native {
     }
 
     #[test]
-    fn a_process_goes_on_whose_expedited_fences_fail() {
+    fn a_process_continues_if_its_expedited_fences_fail() {
         if !has_commands() {
             return;
         }
@@ -237,9 +237,8 @@ mod native {
     /// The library works before `main`. So what it decides then cannot take into account the
     /// filters that a program installs.
     #[test]
-    fn a_filter_that_is_installed_before_the_first_fence_is_heeded() {
-        const NAME: &str =
-            "linux::membarrier::tests::native::a_filter_that_is_installed_before_the_first_fence_is_heeded";
+    fn a_filter_before_the_first_fence_is_respected() {
+        const NAME: &str = "linux::membarrier::tests::native::a_filter_before_the_first_fence_is_respected";
         const CHILD: &str = "NEARLOCK_TEST_FILTERED";
         if env::var_os(CHILD).is_some() {
             for command in [Register, Expedited, Global] {

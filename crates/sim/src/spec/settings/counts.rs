@@ -66,7 +66,7 @@ pub(super) const COUNTS: &[Count] = &[
         low: 1,
         high: STORE_BUFFER_ENTRIES_MAX,
         own_high: None,
-        summary: "Stores that a hardware thread can hold back; 1 blocks at each until it is done.",
+        summary: "Stores that a hardware thread can hold back; with 1, it waits for each store.",
         get: |spec| spec.model.store_buffer_entries,
         set: |spec, entries| {
             spec.model.store_buffer_entries = entries;

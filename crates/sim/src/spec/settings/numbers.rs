@@ -93,7 +93,7 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "ns",
         low: 0.0,
         high: LATENCY_MAX_NS,
-        summary: "Added to a transfer between domains if the line's home is neither's socket.",
+        summary: "Added to a transfer between domains if the line's home is the socket of neither.",
         field: |spec| &mut spec.model.home_extra_ns,
     },
     Number {
@@ -120,7 +120,7 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "",
         low: 0.1,
         high: 1.0,
-        summary: "Speed of each of two busy hardware threads of a core, a lone one being 1.",
+        summary: "Speed of each of two busy hardware threads of a core; a lone one has 1.",
         field: |spec| &mut spec.model.smt_speed,
     },
     Number {
@@ -129,7 +129,7 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "ns",
         low: 0.0,
         high: LATENCY_MAX_NS,
-        summary: "What leaving a spin loop costs a thread that has waited in it.",
+        summary: "Cost of leaving a spin loop for a thread that has waited in it.",
         field: |spec| &mut spec.model.spin_exit_ns,
     },
     Number {
@@ -138,7 +138,7 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "ns",
         low: 0.0,
         high: FUTEX_MAX_NS,
-        summary: "What a call of the futex costs the caller.",
+        summary: "Cost of a futex call for the caller.",
         field: |spec| &mut spec.model.futex_call_ns,
     },
     Number {
@@ -147,7 +147,7 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "ns",
         low: 0.0,
         high: FUTEX_MAX_NS,
-        summary: "From the call that wakes a sleeper to the moment at which the sleeper runs.",
+        summary: "Time from the call that wakes a sleeper until the sleeper runs.",
         field: |spec| &mut spec.model.wake_latency_ns,
     },
     Number {
@@ -156,7 +156,7 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "ns",
         low: 0.0,
         high: FUTEX_MAX_NS,
-        summary: "From one task's leaving a CPU to the next one's running there.",
+        summary: "Time from a task leaving a CPU until the next task runs there.",
         field: |spec| &mut spec.model.context_switch_ns,
     },
     Number {
@@ -165,7 +165,7 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "ns",
         low: 0.0,
         high: FUTEX_MAX_NS,
-        summary: "What a heavy fence (membarrier) costs the caller.",
+        summary: "Cost of a heavy fence (membarrier) for the caller.",
         field: |spec| &mut spec.model.heavy_fence_ns,
     },
     Number {

@@ -33,7 +33,7 @@ pub(super) const WORDS: &[Word] = &[
     Word {
         name: "machine.ownership-overlap",
         file_key: "ownership_overlap",
-        summary: "Whether buffered stores ask for their lines ahead of their turn.",
+        summary: "Whether buffered stores request their lines before their turn.",
         words: ["none", "prefetch"],
         get: |model| model.ownership_overlap as usize,
         set: |model, i| model.ownership_overlap = [OwnershipOverlap::None, OwnershipOverlap::Prefetch][i],
@@ -57,7 +57,7 @@ pub(super) const WORDS: &[Word] = &[
     Word {
         name: "machine.preemption",
         file_key: "preemption",
-        summary: "Where a CPU can be taken from a task: only where it offers it, or anywhere.",
+        summary: "Where a task can be preempted: only where it offers its CPU, or anywhere.",
         words: ["voluntary", "anywhere"],
         get: |model| model.preemption as usize,
         set: |model, i| model.preemption = [Preemption::Voluntary, Preemption::Anywhere][i],
@@ -73,7 +73,7 @@ pub(super) const WORDS: &[Word] = &[
     Word {
         name: "machine.balance",
         file_key: "balance",
-        summary: "Whether CPUs that are idle take tasks that wait for other CPUs.",
+        summary: "Whether idle CPUs take tasks that wait for other CPUs.",
         words: ["off", "idle"],
         get: |model| model.balance as usize,
         set: |model, i| model.balance = [Balance::Off, Balance::Idle][i],

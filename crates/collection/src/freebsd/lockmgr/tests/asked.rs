@@ -55,7 +55,7 @@ fn fails_after_a_sleep<T: Tuning>() {
         assert_eq!(lock.failers(), 0);
         lock.done_as(OTHER, Unlock);
     });
-    assert_eq!(lock.does(Drain, &once), Ok(()), "a drain does not heed it");
+    assert_eq!(lock.does(Drain, &once), Ok(()), "a drain ignores it");
     lock.done(Unlock);
     set_owner_state(OTHER, OwnerState::Running);
 }
@@ -82,11 +82,11 @@ fn gives_up_in_time<T: Tuning>() {
         assert_eq!(NOW_NS.get(), began + 10);
         assert_eq!(lock.does(operation, &of_lock.sleep_fail()), Err(Failure::TimedOut), "no sleep has ended");
         assert_eq!(lock.does(operation, &interruptible), Err(Failure::Interrupted));
-        assert_eq!(lock.failers(), 0, "who gives up is counted no more");
+        assert_eq!(lock.failers(), 0, "a waiter that gives up is not counted any more");
     }
     meanwhile(|| ());
     meanwhile(|| lock.done_as(OTHER, Unlock));
-    assert_eq!(lock.does(Drain, &at(3).interruptible(cancellation)), Ok(()), "a drain heeds no limit");
+    assert_eq!(lock.does(Drain, &at(3).interruptible(cancellation)), Ok(()), "a drain ignores limits");
     lock.done(Unlock);
     set_owner_state(OTHER, OwnerState::Running);
     assert_eq!(lock.now(), FREE);
@@ -113,7 +113,7 @@ fn gives_up_by_the_light_entry_points<T: Tuning>() {
     assert!(others_are_done());
     lock.done_as(OTHER, Unlock);
     set_owner_state(OTHER, OwnerState::Running);
-    assert_eq!(lock.now(), FREE, "bits of those that gave up are gone");
+    assert_eq!(lock.now(), FREE, "the bits of waiters that gave up are gone");
 }
 
 fn is_upgraded<T: Tuning>() {
@@ -122,7 +122,7 @@ fn is_upgraded<T: Tuning>() {
         lock.done(Shared);
         lock.word.fetch_or(WAITERS, Relaxed);
         lock.done(upgrade);
-        assert_eq!((lock.now(), shares()), (owned_by(me()) | WAITERS, 0), "past those that wait");
+        assert_eq!((lock.now(), shares()), (owned_by(me()) | WAITERS, 0), "it overtakes waiters");
         lock.done(Unlock);
         assert_eq!(lock.now(), FREE);
     }
@@ -142,11 +142,11 @@ fn is_upgraded<T: Tuning>() {
     lock.done(Upgrade);
     assert_eq!((lock.now(), others_are_done()), (owned_by(me()), true));
     for upgrade in [Upgrade, TryUpgrade] {
-        mistake("nobody shares", || lock.done(upgrade));
+        mistake("no thread shares", || lock.done(upgrade));
         assert_eq!(lock.now(), owned_by(me()), "{upgrade:?}");
     }
     lock.done(Unlock);
-    mistake("nobody shares", || lock.done(Upgrade));
+    mistake("no thread shares", || lock.done(Upgrade));
 }
 
 /// The two owners of PR 69934: a writer that is woken after an upgrade has overtaken it.
@@ -239,7 +239,7 @@ fn a_clone_of_options_says_the_same() {
 /// A thread that shares any lock of the kind overtakes waiters, unless it asks not to. A thread
 /// that asks for it overtakes them too.
 #[test]
-fn sharers_go_past_those_that_wait() {
+fn sharers_overtake_waiters() {
     let (lock, another) = (leaked::<Standard>(), leaked::<Standard>());
     lock.done_as(OTHER, Shared);
     lock.word.fetch_or(EXCLUSIVE_WAITERS, Relaxed);

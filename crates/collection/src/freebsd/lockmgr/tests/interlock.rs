@@ -77,7 +77,7 @@ fn it_is_released_before_the_sleep() {
         });
         PAUSES.take();
         assert_eq!(with_interlock(lock, operation, &Options::new().adaptive()), Ok(()));
-        assert!(PAUSES.take().is_empty(), "who has an interlock does not spin");
+        assert!(PAUSES.take().is_empty(), "a thread with an interlock does not spin");
         lock.done(Operation::Unlock);
     }
     assert!(others_are_done());

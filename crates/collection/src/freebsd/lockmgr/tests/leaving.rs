@@ -73,7 +73,7 @@ fn wakes_the_right_queues<T: Tuning>() {
         let released = |bits, failers, queues| {
             after::<T>(holder | bits, failers, queues, |lock| {
                 lock.done(Operation::Unlock);
-                assert_eq!(lock.failers(), 0, "those are awake");
+                assert_eq!(lock.failers(), 0, "those that fail are awake");
             })
         };
         let of = |awake: &[bool], word| (Vec::from(awake), word);
@@ -93,7 +93,7 @@ fn wakes_the_right_queues<T: Tuning>() {
     assert_eq!(left, (Vec::from([false; 3]), SHARER | WAITERS), "the last one will");
 }
 
-fn wakes_nobody_by_a_downgrade<T: Tuning>() {
+fn wakes_no_thread_by_a_downgrade<T: Tuning>() {
     for bits in [SHARED_WAITERS, EXCLUSIVE_WAITERS, WAITERS] {
         let downgraded = after::<T>(owned_by(me()) | bits, 0, BOTH, |lock| lock.done(Operation::Downgrade));
         assert_eq!(downgraded, (Vec::from([false; 3]), SHARER | bits));
@@ -118,7 +118,7 @@ fn wakes_before_it_drains<T: Tuning>() {
     lock.done(Operation::Unlock);
 }
 
-in_all_forms!(wakes_the_right_queues wakes_nobody_by_a_downgrade wakes_before_it_drains);
+in_all_forms!(wakes_the_right_queues wakes_no_thread_by_a_downgrade wakes_before_it_drains);
 
 #[test]
 fn a_drain_backs_off() {
@@ -130,7 +130,7 @@ fn a_drain_backs_off() {
 /// A sharer that seems to be the last locks the chain, and others share by then: the last of them
 /// wakes.
 #[test]
-fn the_last_sharer_knows_of_those_that_fail() {
+fn the_last_sharer_knows_of_waiters_that_fail() {
     fn of<T: Tuning>() -> (Vec<bool>, u64) {
         after::<T>((2 * SHARER) | WAITERS, 1, &[Exclusive, Shared], |lock| {
             lock.release_shared_slow();

@@ -84,7 +84,7 @@ fn sleeps_again<T: Tuning>() {
 }
 
 /// Waiter bits on a word that is free otherwise.
-fn is_taken_from_those_that_wait<T: Tuning>() {
+fn is_taken_from_waiters<T: Tuning>() {
     let lock = leaked::<T>();
     lock.word.store(SHARED_WAITERS, Relaxed);
     lock.done(Exclusive);
@@ -99,7 +99,7 @@ fn is_taken_from_those_that_wait<T: Tuning>() {
 }
 
 /// The holder unlocks before the waiter has locked the chain.
-fn does_not_sleep_for_what_is_free_by_then<T: Tuning>() {
+fn does_not_sleep_if_the_lock_is_free_by_then<T: Tuning>() {
     let lock = leaked::<T>();
     let counts = || [LockEvent::ChainSleep, LockEvent::ChainCancel].map(events_of);
     for operation in [Shared, Exclusive, Drain] {
@@ -122,8 +122,8 @@ in_all_forms!(
     waits_for_a_holder_that_runs
     sleeps_for_others
     sleeps_again
-    is_taken_from_those_that_wait
-    does_not_sleep_for_what_is_free_by_then
+    is_taken_from_waiters
+    does_not_sleep_if_the_lock_is_free_by_then
 );
 
 #[test]
@@ -143,7 +143,7 @@ fn a_spinner_backs_off_and_sleeps_when_it_has_spun_for_long() {
 
 /// Another thread sets a waiter bit while a thread spins. The spinner then sleeps too.
 #[test]
-fn a_spinner_follows_those_that_begin_to_wait() {
+fn a_spinner_sleeps_when_another_thread_begins_to_wait() {
     let lock = leaked::<Standard>();
     let before = sleeps();
     lock.done_as(OTHER, Exclusive);

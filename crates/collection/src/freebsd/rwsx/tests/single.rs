@@ -50,7 +50,7 @@ fn spinning_for_readers_is_as_long_as_the_switches_and_settings_say() {
     assert_eq!(pauses_for_readers::<Current>(7, 1), [3, 3, 3]);
     assert_eq!(pauses_for_readers::<Current>(3, 2), [3, 3]);
     assert_eq!(pauses_for_readers::<Current>(2, 1), [2], "no longer than that");
-    assert_eq!(pauses_for_readers::<Current>(0, 10), [3; SPINS as usize], "it is tired first");
+    assert_eq!(pauses_for_readers::<Current>(0, 10), [3; SPINS as usize], "it has spun long enough");
     assert_eq!(pauses_for_readers::<Era2014>(3, 1), [1, 1, 1]);
 }
 
@@ -219,7 +219,7 @@ fn readers_instead_of_a_writer<K: Kind>(retries: u64) -> [u64; 2] {
 /// FreeBSD's r330414. Before, a writer whose tries were spent at that moment believed that it
 /// waited for a writer, and went to the chain again and again.
 #[test]
-fn a_writer_knows_whom_it_has_not_spun_for_yet() {
+fn a_writer_knows_which_holders_it_has_not_spun_for_yet() {
     fn of<K: Kind>() {
         assert_eq!(readers_instead_of_a_writer::<K>(10), [1, 0], "it spins for readers");
         assert_eq!(readers_instead_of_a_writer::<K>(0), [1, 1], "it must not, and sleeps");
@@ -281,7 +281,7 @@ fn an_exchange_that_fails_for_no_reason_is_tried_again() {
 }
 
 #[test]
-fn a_release_that_fails_for_no_reason_wakes_who_comes_then() {
+fn a_release_that_fails_for_no_reason_wakes_a_waiter_that_comes_then() {
     fn of<K: Kind>(release: fn(&Lock<Current, K>), left: u64) {
         let lock = leaked::<Current, K>();
         lock.write_as(me());
@@ -326,7 +326,7 @@ fn a_writer_that_fails_to_set_its_bit_goes_on_as_the_switch_says() {
         (after[0] > before[0], after[1] - before[1])
     }
     assert_eq!(of::<Current>(), (false, 1), "it looks again, and keeps the chain");
-    assert_eq!(of::<Fcmpset2017>(), (true, 0), "it starts anew");
+    assert_eq!(of::<Fcmpset2017>(), (true, 0), "it starts again");
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn readers_that_come_at_the_same_time_are_both_counted() {
 }
 
 #[test]
-fn who_has_spun_for_a_writer_for_long_enough_sleeps_though_it_runs() {
+fn a_thread_that_has_spun_for_a_writer_for_long_enough_sleeps_though_it_runs() {
     fn of(wait: fn(&Lock<Current, RwKind>)) {
         let (lock, before) = (leaked::<Current, RwKind>(), sleeps());
         lock.write_as(OTHER);

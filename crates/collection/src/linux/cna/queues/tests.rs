@@ -40,7 +40,7 @@ fn clears_tail(queues: &Queues<()>, word: &<OneThread as Platform>::U32) -> bool
 }
 
 #[test]
-fn without_a_secondary_queue_nobody_is_left() {
+fn without_a_secondary_queue_no_waiter_is_left() {
     let word = Atomic::new(tail(0).bits());
     assert!(clears_tail(&Queues::new(&[]), &word));
     assert_eq!(word.load(Relaxed), LOCKED);
@@ -59,7 +59,7 @@ fn an_empty_main_queue_is_replaced_by_the_secondary_queue() {
 }
 
 #[test]
-fn if_somebody_queues_meanwhile_the_circle_is_restored() {
+fn if_a_waiter_queues_meanwhile_the_circle_is_restored() {
     let queues = Queues::<()>::new(&[]);
     queues.set_aside(&[4, 5]);
     let word = Atomic::new(tail(6).bits());
@@ -79,7 +79,7 @@ fn an_urgent_waiter_is_on_no_node_until_it_is_head() {
     assert_eq!(queues.numa_node(1), 3);
     testing::set(Setting::CnaPriorityWaiters, 0);
     queues.waiter(1, 3);
-    assert_eq!(queues.numa_node(1), 3, "nobody is urgent if the setting says so");
+    assert_eq!(queues.numa_node(1), 3, "no waiter is urgent if the setting says so");
 }
 
 #[test]

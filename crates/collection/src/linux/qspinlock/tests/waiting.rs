@@ -55,7 +55,7 @@ fn a_mark_that_comes_too_late_does_not_stay_and_that_of_another_does() {
     let tail = Tail::encode(LAST).bits();
     for word in [tail, tail | LOCKED, PENDING | LOCKED, tail | PENDING] {
         let late = lock_with_word::<Standard>(word);
-        assert!(!late.lock_pending(LOCKED), "as if nobody had been pending, or queued, a moment ago");
+        assert!(!late.lock_pending(LOCKED), "as if no thread had been pending, or queued, a moment ago");
         assert_eq!(late.word.load(Relaxed), word);
     }
 }
@@ -77,7 +77,7 @@ fn a_waiter_queues_behind_the_last_and_is_granted() {
         });
         meanwhile(|| unlock(contended));
         lock(contended);
-        assert_eq!(contended.word.load(Relaxed), LOCKED, "nobody is behind");
+        assert_eq!(contended.word.load(Relaxed), LOCKED, "no thread is behind");
     }
     queues::<Standard>();
     queues::<WholeWord>();
@@ -120,7 +120,7 @@ fn a_waiter_that_is_granted_as_it_falls_asleep_stays_awake() {
 }
 
 #[test]
-fn a_head_lets_newcomers_steal_between_its_stretches_and_not_for_ever() {
+fn a_head_lets_newcomers_steal_between_its_series_of_looks_and_not_for_ever() {
     crate::tuning! {
         /// No thread may steal once there is a head.
         struct Jealous: QSpinTuning {
@@ -128,7 +128,7 @@ fn a_head_lets_newcomers_steal_between_its_stretches_and_not_for_ever() {
             head_stretches_max: u32 = 0;
         }
     }
-    fn pending_between_stretches<T: QSpinTuning>() -> bool {
+    fn pending_between_series<T: QSpinTuning>() -> bool {
         let tail = Tail::encode(LAST).bits();
         let contended = lock_with_word::<T>(tail | LOCKED);
         let pending: &'static Cell<bool> = Box::leak(Box::default());
@@ -140,8 +140,8 @@ fn a_head_lets_newcomers_steal_between_its_stretches_and_not_for_ever() {
         assert_eq!(contended.word.load(Relaxed), tail | LOCKED);
         pending.get()
     }
-    assert!(!pending_between_stretches::<StealOnce>() && !pending_between_stretches::<WakefulHead>());
-    assert!(pending_between_stretches::<Jealous>());
+    assert!(!pending_between_series::<StealOnce>() && !pending_between_series::<WakefulHead>());
+    assert!(pending_between_series::<Jealous>());
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_head_waits_until_the_marks_of_late_waiters_are_gone() {
 }
 
 #[test]
-fn who_has_no_node_waits_for_the_lock_itself() {
+fn a_thread_without_a_node_waits_for_the_lock_itself() {
     fn waits<T: QSpinTuning>() {
         let contended = lock_with_word::<T>(LOCKED);
         meanwhile(|| unlock(contended));

@@ -45,7 +45,7 @@ fn waiters_of_the_node_that_has_the_mutex_go_first_in_the_order_of_their_coming(
 
 /// The waiters may arrive at different times.
 #[test]
-fn who_comes_later_on_the_node_that_has_the_mutex_is_preferred_too() {
+fn a_later_waiter_on_the_node_that_has_the_mutex_is_preferred_too() {
     let mutex = held();
     let waiters = queued(mutex, &[0, 1, 0]);
     // SAFETY: for the thread that holds it.
@@ -65,7 +65,7 @@ fn who_comes_later_on_the_node_that_has_the_mutex_is_preferred_too() {
 /// At any time: times wrap around, and one of them is 0. The waiter is due when the waiters that
 /// were preferred together have left.
 #[test]
-fn the_next_in_line_is_passed_over_for_a_turn_and_those_that_were_preferred_by_then() {
+fn the_next_in_line_is_passed_over_for_a_turn_and_the_waiters_preferred_by_then() {
     let nodes: Vec<u32> = (0..200).map(|n| u32::from(n == 1)).collect();
     for begin_ns in [0, (1 << 30) - 10_000, (1 << 30) - 500_000] {
         NOW_NS.set(begin_ns);
@@ -120,7 +120,7 @@ fn a_sleeper_that_is_preferred_is_woken_next() {
 
 /// A waiter that takes the mutex leaves the queue as others do.
 #[test]
-fn who_leaves_with_the_mutex_prefers_its_node() {
+fn a_waiter_that_leaves_with_the_mutex_prefers_its_node() {
     let mutex = held();
     let waiters = queued(mutex, &[2, 1, 2]);
     // SAFETY: it is first, and the mutex is held for it.
@@ -138,7 +138,7 @@ fn turns_of_a_monopolised_mutex_are_in_the_order_of_coming() {
 }
 
 #[test]
-fn those_far_behind_are_not_looked_for() {
+fn waiters_far_behind_are_not_searched_for() {
     let mut nodes = [1; PREFERRED_AMONG + 2];
     nodes[0] = 0;
     nodes[PREFERRED_AMONG + 1] = 0;

@@ -109,13 +109,16 @@
 //! | `alltests` | fork 1, exec 2, shell 4 | 16, the mean | 9.98 |
 //! | `custom` | fork 2 | 100 | 7.8 |
 //! | `disk` | none: its users' ends | | 0.34 |
-//! | `high_systime` | forks in 27 % of the jobs, 21 times, spread over all | 53 of one section | 4.76 |
+//! | `high_systime` | 21 forks in 27 % of the jobs, spread over all | 53 of one section | 4.76 |
 //! | `high_systime` with forks | fork 4, exec 8, shell 16 | 16, the mean | 4.76 |
 //! | `shared` | fork 1, exec 3, shell 3 | 17, the mean | 9.65 |
 //! | `short` | none: its users' ends | | 0.33 |
-//! | `fserver` | creat_clo 20, dir_rtns 20, link_test 20 of 595 hits: directories | 100, estimate | as high_systime |
-//! | `new_fserver` | the same of 580 | 100, estimate | as high_systime |
-//! | `compute` | none but shared_memory 10 of 820 | 20, estimate | as high_systime |
+//! | `fserver` | creat_clo, dir_rtns, link_test, each 20 of 595 hits | 100, estimate | 4.76 |
+//! | `new_fserver` | the same of 580 | 100, estimate | 4.76 |
+//! | `compute` | only shared_memory 10 of 820 | 20, estimate | 4.76 |
+//!
+//! The locks of `fserver` and `new_fserver` are those of directories. The last three lines have the
+//! time per job of `high_systime`.
 //!
 //! high_systime has a second profile. Its forks are in some of the jobs, as in the other mixes, and
 //! it has the locks of files in addition to the root's. The table of 3.7 has only the root's lock.
@@ -139,7 +142,6 @@
 //! there are only writers. The lengths are estimates.
 //!
 //! `find-tmpfs` and `make-j` are workloads of FreeBSD: see `freebsd.rs`.
-//! `find-tmpfs` and `make-j` are FreeBSD's: `freebsd.rs` says what is known of them.
 
 use nearlock_workload::jobs::Root;
 
@@ -349,7 +351,7 @@ impl Jobs {
         },
         Self {
             name: "aim7-high-systime-forks",
-            summary: "the same with its forks in some of the jobs, and the locks of three files beside the root's",
+            summary: "AIM7's system calls, with forks in some jobs, and with the locks of three files too",
             constants: Constants {
                 locking_percent: 28,
                 rounds: 16,
@@ -404,7 +406,7 @@ impl Jobs {
         },
         Self {
             name: "page-fault",
-            summary: "threads of one process that touch new pages, as readers, and map, as writers",
+            summary: "threads of one process that touch new pages as readers, and map as writers",
             constants: Constants {
                 locking_percent: 100,
                 rounds: 100,
@@ -425,12 +427,13 @@ impl Jobs {
         },
         Self {
             name: "find-tmpfs",
-            summary: "FreeBSD's find over a file system in memory: traversers at the mutex of its mount",
+            summary: "FreeBSD's find over a file system in memory: contention for the mutex of its mount",
             constants: freebsd::FIND_TMPFS,
         },
         Self {
             name: "make-j",
-            summary: "a kernel's build under FreeBSD: compilers at the mutexes of free pages and of their queues",
+            summary: "a kernel's build under FreeBSD: contention for the mutexes of free pages and their \
+                      queues",
             constants: freebsd::MAKE_J,
         },
     ];
