@@ -82,7 +82,8 @@ pub(super) fn text(list: &List, named: &[String]) -> String {
         let is_name = |cell: &str| named.iter().any(|word| names::folded(word) == names::folded(cell));
         list.rows.len() == 1 || is_name(&row[0]) || is_name(&row[1])
     };
-    let described = list.rows.iter().filter(is_named).filter(|row| !row[6].is_empty()).map(|row| description(row));
+    let described =
+        list.rows.iter().filter(is_named).filter(|row| !row[6].is_empty()).map(|row| description(row));
     [table(list)].into_iter().chain(described).collect::<Vec<_>>().join("\n\n")
 }
 
