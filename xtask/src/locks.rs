@@ -1,7 +1,7 @@
 //! `docs/guide/locks.md`: the page of all locks, made of their descriptions.
 //!
-//! An example program of the crate `nearlock-lab` prints the page, and a test of that crate compares
-//! it with the file. Nothing here depends on that crate.
+//! An example program of the crate `nearlock-lab` prints the page. A test of that crate compares it
+//! with the file. Nothing here depends on that crate.
 
 use std::fs;
 use std::process::{Command, Stdio};

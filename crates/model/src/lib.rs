@@ -69,7 +69,7 @@
 //! | a thread that downgrades, a reader and a writer (the same) | 3 | 1 |
 //! | written or read at first; two threads that come (the same) | 3 | 2; a reader's writers 1 |
 //! | written at first; a reader that may give up, and a writer (TR) | 2; 3 | 2 or 3; 1 |
-//! | held at first; waiters sleep, or spin before (counter mutex) | 2; 3 | 4; 2, or 1 with spinning |
+//! | held at first; waiters sleep, or spin (counter mutex) | 2; 3 | 4; 2, or 1 with spinning |
 //! | the same (owner mutex) | 2; 3 | 3, or 2 without spinning (3 with a waiter that gives up); 1 |
 //! | the parking token; waiters; strong fences | 2; 2 or 3; 2 | any number; 4 or 2; 3 |
 //! | the optimistic spin queue: each comes once; twice | 2 or 3; 2 | any number or 2; 3 |

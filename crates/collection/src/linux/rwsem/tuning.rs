@@ -26,7 +26,8 @@ switches! {
     /// After how long, in ns, a waiter may ask that no thread overtakes the first waiter any more.
     /// `None`: never. 0: at its first failed attempt. Source: 4 ms (Linux 5.3: HZ / 250).
     fn handoff_ns("handoff-ns") -> Option<u64> as optional(1 << 40) = Some(4_000_000);
-    /// Whether a first waiter that no thread may overtake spins on while the owner runs (Long, 2020).
+    /// Whether a first waiter that no thread may overtake spins on while the owner runs (Long,
+    /// 2020).
     fn handoff_spin("handoff-spin") -> bool as flag = true;
     /// How many readers are let in at a time, at most; at least 1. Source: 2^8 (Linux 5.3).
     fn wake_readers_max("wake-readers") -> u64 as number(1, 1 << 20) = 1 << 8;
