@@ -24,8 +24,8 @@ use nearlock_lab::simulate::Failure;
 /// writing there is ignored, since the exit status says enough.
 pub fn say(message: impl Display) {
     let message = message.to_string();
-    if message.starts_with("warning: ") {
-        provenance::warned(&message);
+    if let Some(warning) = message.strip_prefix("warning: ") {
+        provenance::warned(warning);
     }
     let _ = writeln!(io::stderr(), "{message}");
 }
