@@ -23,11 +23,11 @@
 //!
 //! | critical sections | threads | lock |
 //! |---|---|---|
-//! | a few instructions to a few microseconds | any | [`linux::SpinLock`] |
+//! | of any length, with waits inside, or unknown: begin with this | any | [`Mutex`] |
+//! | the same, and mostly reads | any | [`linux::RwSem`] |
+//! | a few instructions to a few microseconds, many waiters | any | [`linux::SpinLock`] |
 //! | the same | on several NUMA nodes | [`linux::CnaLock`] |
 //! | the same, first come, first served | one processor each | [`linux::FifoSpinLock`] |
-//! | longer, or with waits inside, or unknown | any | [`Mutex`] |
-//! | the same, and mostly reads | any | [`linux::RwSem`] |
 //!
 //! A [`Condvar`], together with a [`Mutex`], lets threads wait for an event. Both have the methods
 //! of their counterparts in `parking_lot`. A program for `parking_lot` needs one line to use them:

@@ -9,7 +9,7 @@ use nearlock_bench::bench::{Calibration, Calls, Cell, Mode, Plan, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 
 use super::text::{figures, paragraph};
-use super::verdict;
+use super::{provenance, verdict};
 pub use html::html;
 
 /// The results, and where and how they were measured.
@@ -38,11 +38,22 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
     writeln!(out)?;
     legend(out, plan)?;
     for baseline in &plan.baselines {
-        if let Some(verdict) = verdict::measured(result.rows, baseline.name()) {
+        if let Some(verdict) = verdict(result.rows, baseline.name()) {
             paragraph(out, &format!("\n{verdict}"))?;
         }
     }
     Ok(())
+}
+
+/// The conclusion from the comparison with a baseline, and whether to trust it.
+fn verdict(rows: &[Row], baseline: &str) -> Option<String> {
+    let verdict = verdict::measured(rows, baseline)?;
+    let doubt = if provenance::is_noisy() {
+        " Other programs ran meanwhile: repeat it on an idle machine."
+    } else {
+        ""
+    };
+    Some(verdict + doubt)
 }
 
 /// What was measured, where and how, in a line.

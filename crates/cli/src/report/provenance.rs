@@ -20,6 +20,12 @@ pub(super) fn warned(message: &str) {
     WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
 }
 
+/// Whether a warning has said that the machine is noisy.
+pub fn is_noisy() -> bool {
+    let warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    warnings.iter().any(|warning| warning.starts_with("noisy machine"))
+}
+
 /// The head of a file.
 #[derive(Debug, Serialize)]
 pub struct Provenance {

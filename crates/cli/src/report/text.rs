@@ -102,12 +102,25 @@ pub(super) fn render(grid: &Grid) -> String {
     lines.join("\n")
 }
 
-/// A table of names. Only the column `broken` is broken into lines if the table is too wide.
+/// The least room for a column whose cells are broken into lines.
+const BROKEN_ROOM: usize = 30;
+
+/// A table of names. Only the column `broken` is broken into lines if the table is too wide. If
+/// there is little room for it, the cells of a row are below its name instead.
 pub fn list_table<const COLUMNS: usize>(
     headers: &[&str; COLUMNS],
     broken: usize,
     rows: impl IntoIterator<Item = [String; COLUMNS]>,
 ) -> String {
+    let rows: Vec<_> = rows.into_iter().collect();
+    let width_of = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        2 + cells.chain([headers[column].chars().count()]).max().unwrap_or(0)
+    };
+    let fixed: usize = (0..COLUMNS).filter(|&column| column != broken).map(width_of).sum();
+    if fixed + BROKEN_ROOM.min(width_of(broken)) > width() {
+        return rows.iter().map(|row| record(headers, row)).collect::<Vec<_>>().join("\n");
+    }
     let mut grid = grid(headers);
     grid.add_rows(rows);
     for (index, column) in grid.column_iter_mut().enumerate() {
@@ -116,6 +129,16 @@ pub fn list_table<const COLUMNS: usize>(
         }
     }
     render(&grid)
+}
+
+/// A row as lines: its name, and each other cell that is not empty, with its header.
+fn record<const COLUMNS: usize>(headers: &[&str; COLUMNS], row: &[String; COLUMNS]) -> String {
+    let mut lines = vec![row[0].clone()];
+    for (header, cell) in headers.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty()) {
+        let header = if header.is_empty() { String::new() } else { format!("{header}: ") };
+        lines.push(wrapped(&format!("{header}{cell}"), "    "));
+    }
+    lines.join("\n")
 }
 
 /// A table of figures, named by the first `keys` columns. No cell is broken into lines. If there is

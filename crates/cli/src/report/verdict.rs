@@ -101,7 +101,7 @@ pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
                     &format!(", the geometric mean of {} situations with two threads or more", several.len())
             }
         }
-        text += &format!(". {}", behind(&own, &contended));
+        text += &format!(". {}{}", behind(&own, &contended), ends(lock, baseline, &contended));
     }
     if let Some(alone) = of_baseline.iter().find(|row| row.lock == lock && row.threads == Some(1))
         && let Some(ratio) = alone.ratio
@@ -111,6 +111,26 @@ pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
         text += &format!("{space}Uncontended, {lock} is {} times as fast as {baseline}.", times(ratio));
     }
     (!text.is_empty()).then_some(text)
+}
+
+/// The locks with the most and the least work, if there are three or more. `lock` has a sentence
+/// already.
+fn ends(lock: &str, baseline: &str, contended: &[&Row]) -> String {
+    let mut means: Vec<(&str, f64)> = Vec::new();
+    for row in contended {
+        let of_lock: Vec<&Row> = contended.iter().copied().filter(|other| other.lock == row.lock).collect();
+        if let Some(mean) = mean(&of_lock).filter(|_| means.iter().all(|(name, _)| *name != row.lock)) {
+            means.push((row.lock, mean));
+        }
+    }
+    means.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let ([most, .., least], 3..) = (&means[..], means.len()) else { return String::new() };
+    let one = |&(name, mean): &(&str, f64)| match name {
+        name if name == lock => "it".to_owned(),
+        name if name == baseline => name.to_owned(),
+        name => format!("{name} ({} times {baseline})", times(mean)),
+    };
+    format!(" Of the {} locks {} does the most, and {} the least.", means.len(), one(most), one(least))
 }
 
 /// A lock that does less than this share of the fastest lock's work in a situation is behind.
@@ -232,15 +252,16 @@ mod tests {
             row("near-mutex", 2, 2.0),
             row("parking-lot-0.13", 2, 1.0),
             row("std", 2, 4.0),
-            row("near-mutex", 8, 0.5),
+            row("near-mutex", 8, 0.52),
             row("parking-lot-0.13", 8, 1.0),
             row("std", 8, 0.4),
         ];
         assert_eq!(
             measured(&rows, "parking-lot-0.13").expect("compared"),
-            "near-mutex does 1.00 times the work of parking-lot-0.13, the geometric mean of 2 situations with two \
+            "near-mutex does 1.02 times the work of parking-lot-0.13, the geometric mean of 2 situations with two \
              threads or more. In 2 of 2 it does less than 0.9 of the work of the fastest lock; the least is 0.50 of \
-             std's (free, 2 threads, section 100 ns, think 0 ns)."
+             std's (free, 2 threads, section 100 ns, think 0 ns). Of the 3 locks std (1.26 times \
+             parking-lot-0.13) does the most, and parking-lot-0.13 the least."
         );
         let alone = Row { mode: "uncontended", ..row("near-mutex", 1, 2.05) };
         let text = measured(&[alone], "parking-lot-0.13").expect("compared");

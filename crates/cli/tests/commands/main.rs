@@ -17,3 +17,4 @@ mod slips;
 mod support;
 mod torture;
 mod validate;
+mod width;

@@ -27,7 +27,7 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
         }
         let (headers, behind) = behind(result.rows, baseline.name());
         if !behind.is_empty() {
-            writeln!(out, "\nunder {BEHIND} of the throughput of the fastest lock of all, peers included")?;
+            writeln!(out, "\nunder {BEHIND} of the throughput of the fastest of all locks")?;
             writeln!(out, "{}", figures(&headers, 2, behind))?;
         }
     }
