@@ -2,9 +2,11 @@
 //!
 //! Most mutexes whose waiters sleep need an atomic read-modify-write to unlock, because the release
 //! must learn whether a thread sleeps. Here a release only stores 0 to the word. In return, a
-//! waiter that is about to sleep passes the heavy side of an asymmetric fence, which is a system
-//! call (membarrier). Without contention a lock and unlock take 4.6 ns. In the mutexes with two
-//! read-modify-writes they take 9.5 ns and more (docs/guide/benchmark.md).
+//! waiter that is about to sleep passes the heavy side of an asymmetric fence. This is a system
+//! call (membarrier), which has each running thread of the process pass a fence. A release passes
+//! the light side, which costs a load. Without contention a lock and unlock take 4.6 ns on an AMD
+//! EPYC (Zen 5). The mutexes with two read-modify-writes take 9.5 ns and more there (`nearlock
+//! bench`, docs/guide/benchmark.md).
 //!
 //! ```text
 //! word   bit 0      1 held | 0 free
@@ -14,68 +16,102 @@
 //!  1 -> 0   `free`: its holder
 //!  1 -> 1   a hand-over: the mutex has a new holder, and the word does not change
 //! ```
-//! Everything about waiters is in the mutex's [chain](crate::parking::chain), an entry of the
-//! platform's table that is found by the mutex's address. It has the *queue* of waiters
-//! (`mutex/queue.rs`), a *filter* that counts waiters and wake requests (`mutex/filter.rs`), and
-//! *hints* about the threads that release (`mutex/hints.rs`). By a *wake request* a waiter asks
-//! the next release to go to the chain. A waiter (`mutex/waiting.rs`) may give up in any state:
+//! Everything about waiters is elsewhere:
+//!
+//! - The *chain* of a mutex is an entry of the platform's table of [chains](crate::parking::chain).
+//!   It is found by the mutex's address. A release *visits* the chain if it locks it.
+//! - The *queue* of waiters is in the chain (`mutex/queue.rs`). A release *dequeues* a waiter if it
+//!   takes the waiter out of the queue to compete with newcomers for the mutex.
+//! - The *filter* of the chain counts waiters and wake requests (`mutex/filter.rs`). By a *wake
+//!   request* a waiter asks the next release to visit the chain.
+//! - The *hints* of the chain are about the threads that release (`mutex/hints.rs`). A mutex is
+//!   *monopolised* if one thread releases it and takes it again at once, over and over. Then each
+//!   thread has a *turn* of many critical sections. The turn of the first in the queue comes when
+//!   it has been first for `TURN_NS` (`mutex/waiting.rs`).
+//!
+//! A waiter is parked *with an alarm* if it has set a time at which it wakes up by itself
+//! (`park_until`). A time limit of the caller does not count as an alarm. A waiter may give up in
+//! any of these states:
 //!
 //! ```text
-//!  newcomer   spins, then yields ------------------ finds the mutex free ----------> holder
-//!     v  finds it held each time: joins the queue (as "first" if the queue is empty)
-//!  behind     parked -- becomes first while parked, and its request is raised -----> asleep
+//!  lock       swaps the word
+//!     |  finds the mutex free --------------------------------------------------------> holder
+//!     v  finds it held
+//!  newcomer   spins, then yields
+//!     |  finds the mutex free, and takes it ------------------------------------------> holder
+//!     v  has not taken it: joins the queue (as "first" if the queue is empty)
+//!  behind     parked
+//!     |  becomes first, and a wake request is made for it ----------------------------> asleep
 //!     v  becomes first, and is told so
-//!  first      spins ------------------------------- finds the mutex free ----------> holder
-//!     v  finds it held each time; if it is monopolised, the first parks until its turn
-//!  requested  spins ------------------------------- finds it free, or is handed it -> holder
-//!     v  passes the heavy side of the fence, and finds the mutex held
-//!  asleep     parked without a time limit --------- is handed the mutex -----------> holder
-//!     v  a release wakes it (if it was dequeued before, or the mutex is monopolised) -> first
-//!  dequeued   spins ------------------------------- finds the mutex free ----------> holder
-//!     v  finds it held each time: joins the queue again, at its end
-//!  behind, or first
+//!  first      spins; if the mutex is monopolised, it then parks with an alarm until its turn
+//!     |  finds the mutex free and takes it, or is handed it --------------------------> holder
+//!     v  has not got it: makes a wake request
+//!  requested  spins, and again if it is woken meanwhile; parks with an alarm while it may not pass
+//!             the heavy side
+//!     |  finds the mutex free, or is handed it ---------------------------------------> holder
+//!     |  is woken while it is parked, and stays in the queue -------------------------> first
+//!     |  is woken while it is parked, and is dequeued --------------------------------> dequeued
+//!     v  passes the heavy side, and finds the mutex held
+//!  asleep     parked without an alarm
+//!     |  is handed the mutex ---------------------------------------------------------> holder
+//!     |  is woken, and stays in the queue --------------------------------------------> first
+//!     v  is woken, and is dequeued
+//!  dequeued   spins
+//!     |  finds the mutex free --------------------------------------------------------> holder
+//!     v  finds it held: joins the queue again, at its end
+//!  behind, or first if the queue is empty
 //! ```
+//! A parked waiter that a release wakes stays in the queue if the mutex is monopolised, or if the
+//! waiter was dequeued before. Otherwise it is dequeued. In both cases its wake request is
+//! withdrawn.
+//!
 //! **A release** reads the mutex's count in the filter. Without wake requests it stores 0, passes
-//! the light side of the fence, and reads the count again. It locks the chain if there are
+//! the light side of the fence, and reads the count again. It visits the chain if there are
 //! requests, and every 8 us or so while threads wait. There it hands the mutex to the first in the
-//! queue, or frees the mutex and wakes a first that is parked (`mutex/queue.rs`).
+//! queue if the first is awake and has made a request, or has been first for long enough. Otherwise
+//! it frees the mutex, and wakes a first that is parked and has made a request (`mutex/queue.rs`).
 //!
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
-//! 2. The first in the queue is awake, or is parked with a time limit, and will look at the word
-//!    before it parks without one. Or it holds the mutex, and will leave the queue. Or it has made
-//!    a wake request. The waiters behind it need none of this, and no fence, and a release need not
-//!    know of them. So a condition variable may put waiters into the queue while they are parked.
+//! 2. The first in the queue is in at least one of four states. (a) It is awake. (b) It is parked
+//!    with an alarm. (c) It holds the mutex, and will leave the queue. (d) It has made a wake
+//!    request. In states (a) and (b) it reads the word before it parks without an alarm. The
+//!    waiters behind the first need none of this. They pass no fence, and a release need not know
+//!    of them. So a condition variable may put waiters into the queue while they are parked.
 //! 3. A wake request is raised and lowered under the chain's lock, and noted on its waiter.
 //!
 //! **No wake-up is lost** in any case in which the first in the queue is parked. (`cargo test -p
 //! nearlock-model` checks this. With one side of the fence left out, it finds a thread that sleeps
 //! for ever: `crates/model/tests/fences.rs`.)
 //!
-//! 1. *It parked without a time limit.* It had made a request, passed the heavy side of the fence,
-//!    and then found the mutex held by a thread H. The release of H stores 0, passes the light
-//!    side, and reads the count. By the contract of the fence, the waiter saw the 0, or the release
-//!    sees the request. The waiter did not see the 0. Any request in the count sends a release to
-//!    the chain, and this one stays until the waiter has been woken.
-//! 2. *It parked with a time limit*, until its turn, or until it may pass the heavy side (once in
-//!    1.3 ms for all waiters of a chain). It looks at the word before it parks without a limit.
+//! 1. *It parked without an alarm.* It had made a request, passed the heavy side of the fence, and
+//!    then found the mutex held by a thread H. The release of H stores 0, passes the light side,
+//!    and reads the count. By the contract of the fence, the waiter saw the 0, or the release sees
+//!    the request. The waiter did not see the 0. The request stays in the count until a release has
+//!    woken the waiter, or has handed it the mutex. Until then each release visits the chain.
+//! 2. *It parked with an alarm*, until its turn, or until it may pass the heavy side (once in 1.3
+//!    ms for all waiters of a chain). It reads the word before it parks without an alarm.
 //! 3. *The holder made it first while it was parked.* The holder raised the request itself. Its own
 //!    release sees the request, and so does that of a thread to which it hands the mutex.
-//! 4. *A release made it first while it was parked*, and dequeued the waiter before it. The release
-//!    raised the new request before it lowered the old one. So each release that had to see the old
-//!    request sees the new one. The dequeued waiter is awake. It takes the mutex, or finds it held
-//!    by a thread whose release had to see the old request, since the waiter had passed the fence.
-//!    If it had not (case 2), the new first is woken too. (The release that dequeued the waiter may
-//!    itself be late: it may have freed the mutex before.)
-//! 5. *It became first because a waiter gave up, or a condition variable put it into an empty
-//!    queue.* It is woken, and looks at the word. A dequeued waiter that gives up wakes a first
-//!    that has made a request.
-//! 6. *It made its request while a release was going to the chain.* If the waiter locked the chain
-//!    first, the release finds the request there. If the release did, it stores 0 before it unlocks
-//!    the chain, and the waiter sees the 0. At a monopolised mutex the release stores 0 after that,
-//!    and reads the count again, as in case 1.
+//! 4. *A release dequeued a waiter D, and so made a parked waiter F first.* It raised F's request
+//!    before it lowered D's. So each release that had to see D's request sees F's. D is awake, and
+//!    learns under the chain's lock that it was dequeued. If D takes the mutex, D's own release
+//!    sees F's request. If D finds the mutex held by a thread H, the release of H had to see D's
+//!    request, because D had passed the fence. If D had not passed it (case 2), the release that
+//!    dequeued D also woke F. (That release may be late: it may have freed the mutex before it
+//!    locked the chain. Then another thread may hold the mutex.)
+//! 5. *It became first in another way:* a waiter gave up, or a condition variable put it into an
+//!    empty queue. Or a monopolised mutex was handed over to the waiter before it. It is woken, and
+//!    reads the word. Besides, a dequeued waiter that gives up wakes a first that has made a
+//!    request.
+//! 6. *It made its request while a release was on its way to the chain.* If the waiter locked the
+//!    chain first, the release finds the request there. If the release locked the chain first, it
+//!    stores 0 before it unlocks the chain, and the waiter sees the 0. At a monopolised mutex the
+//!    release unlocks the chain first. Then it stores 0, and reads the count again, as in case 1.
 //!
-//! **Constants.** Each has its reason in its documentation. `mutex/waiting.rs` lists the commands
-//! that measure them. **Cost**: `mutex/hints.rs` (fences), `mutex/waiting.rs` (turns).
+//! **Constants.** The documentation of each says by what reason it has its value. Few values are
+//! measured against others, and the documentation says which. `mutex/waiting.rs` lists the commands
+//! that measure the mutex with the present values. **Cost**: `mutex/hints.rs` (fences),
+//! `mutex/waiting.rs` (turns).
 //! Fairness: newcomers overtake the queue for a bounded time; `mutex/queue.rs` has the bounds.
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001.
 
@@ -102,26 +138,33 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 
 /// How long a waiter is first in the queue for a monopolised mutex until a release hands over to it
-/// in any case, in ns. The waiter may then be parked, or have no processor. The time is longer than
-/// most waiters take to wake up when their turn has come. A waiter without a processor waits
-/// for that of the holder, which gives it up when it locks the mutex again and has to wait. At 0
-/// the mutex is handed from one parked waiter to the next. At a second, a thread that gets no
-/// processor may wait for a second.
+/// in any case, in ns. The waiter may then be parked, or have no processor. `TURN_NS` is 0.1 ms of
+/// it, and Linux lets timers be 0.05 ms late. The other 0.1 ms were chosen to be longer than most
+/// waiters take to wake up. A waiter without a processor usually waits for the holder's processor.
+/// The holder gives it up when it has to wait for the mutex itself. With 0.1 ms, and 0.05 ms for
+/// `TURN_NS`, much throughput is lost, because turns go to waiters that are about to wake up. With
+/// 0.5 ms and 0.3 ms the longest wait doubles (tried: docs/internals/tuning-mutex.md). At 0 the
+/// mutex is handed from one parked waiter to the next. At a second, a thread that gets no processor
+/// may wait for a second.
 const MONOPOLISED_DUE_NS: u64 = 250_000;
 /// The same for a mutex that is not monopolised, in ns. After such a hand-over the mutex serves no
-/// thread until the waiter runs, and all threads that want it park. So the time is longer: as long
-/// as a time slice of the scheduler. With 0.15 ms, 64 threads with 5 us of think time between
-/// sections of 1 us do 0.85 of the work.
+/// thread until the waiter runs, and all threads that want it park. So the time is longer. It was
+/// chosen to be about a time slice of the scheduler. With 0.15 ms, threads that outnumber the
+/// processors do less work (tried: docs/internals/tuning-mutex.md). At 0 a parked first is handed
+/// the mutex at each visit. At a second, a thread that gets no processor may wait for a second.
 const DUE_NS: u64 = 2_000_000;
 /// For how long waiters of one NUMA node overtake the waiter that is next in the queue, in ns. The
-/// node is that of the waiter that was first before. At 0 the queue is first come, first served. At
-/// a second, the waiters of another NUMA node may wait for a second.
+/// node is that of the waiter that was first before. The value was chosen; no comparison with
+/// others is kept. A waiter leaves the queue every 20 us or so, so some tens of them leave it in
+/// that time. At 0 the queue is first come, first served. docs/laboratory/simulator-mutexes.md has
+/// figures of this (`nearlock simulate --set numa.mode=off`). At a second, the waiters of another
+/// NUMA node may wait for a second.
 const NODE_TURN_NS: u64 = 1_000_000;
 
 /// Whether a release hands the mutex over to the first in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
-    /// Only if it is the turn of the first.
+    /// Only if [`WaitQueue::is_its_turn`].
     Anybody,
     /// In any case.
     First,
@@ -147,7 +190,7 @@ impl<P: Platform> NearMutex<P> {
         self.word.swap(HELD, Acquire) == FREE
     }
 
-    /// As [`take`](Self::take), if the mutex looks free.
+    /// As [`take`](Self::take), if a read finds the mutex free.
     #[inline(always)]
     fn take_if_free(&self) -> bool {
         self.word.load(Relaxed) == FREE && self.take()
@@ -204,7 +247,7 @@ impl<P: NearPlatform> NearMutex<P> {
         unsafe { WaitQueue::of(lock).adopt(waiters) };
     }
 
-    /// A release that goes to the chain.
+    /// A release that visits the chain.
     #[cold]
     #[inline(never)]
     fn unlock_at_chain(&self, to: To) {
@@ -221,8 +264,9 @@ impl<P: NearPlatform> NearMutex<P> {
                     unsafe { queue.hand_over(first, holders) };
                 }
                 Some(_) if holders == Holders::One => {
-                    // The first is woken while the mutex is still held. If the mutex were free for
-                    // that time, it would not seem monopolised. The first has no turn yet.
+                    // The first must not be handed the mutex yet. If it is parked, it is woken
+                    // while the mutex is still held. If the mutex were free for as long as that
+                    // takes, it would not seem monopolised.
                     queue.wake_first(holders);
                     self.unlock_beside_chain(Self::count(self));
                 }
@@ -249,7 +293,7 @@ impl<P: NearPlatform> NearMutex<P> {
         });
     }
 
-    /// A release that does not go to the chain, unless it finds a wake request at its end.
+    /// A release that does not visit the chain, unless it finds a wake request at its end.
     #[inline(always)]
     fn unlock_beside_chain(&self, count: &Count<P>) {
         let lock = ptr::from_ref(self);
@@ -265,8 +309,9 @@ impl<P: NearPlatform> NearMutex<P> {
     /// Releases the mutex, and hands it over to the first in the queue if there is one.
     ///
     /// If the number of waiters is a multiple of 1024, the count in the chain's filter may be 0. It
-    /// is not 0 once the first in the queue has made a wake request, 20 us after it became first.
-    /// Until then this releases as `unlock` does.
+    /// is not 0 once the first in the queue has made a wake request. It does so 20 to 32 us after
+    /// it became first, or 100 us after that if the mutex is monopolised. Until then this releases
+    /// as `unlock` does.
     ///
     /// # Safety
     ///

@@ -5,20 +5,21 @@
 //! count    bits 22-31 waiters in the queue, modulo 1024: a hint | 0-21 wake requests
 //! ```
 //! A count is written under the chain's lock, and read without. Mutexes of one chain share a count
-//! if the platform selects the same one for them. A release of one of them then looks at the chain
+//! if the platform selects the same one for them. A release of one of them then visits the chain
 //! although no thread waits for it. That costs time, and nothing else.
 //!
-//! Wake requests do not carry into the waiters. A waiting thread has at most one, and Linux has at
-//! most 2^22 threads (`PID_MAX_LIMIT`), of which the counting thread does not wait. The count of
-//! waiters wraps around. It is a hint: it decides only when a release looks at the chain.
+//! The number of wake requests never overflows into the number of waiters. A thread has at most one
+//! request, and Linux has at most 2^22 - 1 threads: their ids are not 0, and less than 2^22
+//! (`PID_MAX_LIMIT`). The number of waiters wraps around. It is a hint: it decides only when a
+//! release visits the chain.
 //!
-//! **Why the counts are not in the mutex.** A thread that finds the mutex free may free its memory,
-//! even if no borrow keeps the mutex alive. So a release does not access the mutex after it has
-//! stored 0. It reads the count in a table that is never freed, and uses only the address of the
-//! mutex. (A swap as the last access would do as well. It would be a second atomic instruction,
-//! whose price is at the head of `mutex.rs`.) A late release may find waiters of a new lock at the
-//! same address. It wakes a waiter for no reason then. The waiter tolerates that, although it may
-//! have to join the queue again.
+//! **Why the counts are not in the mutex.** The thread that finds the mutex free may be the last to
+//! use it. It may free the memory before the release that has made the mutex free has returned. So
+//! a release does not access the mutex after it has stored 0. It reads the count in a table that is
+//! never freed, and uses only the address of the mutex. (A swap as the last access would do as
+//! well. It would be a second atomic read-modify-write. The head of `mutex.rs` says what that
+//! costs.) A late release may find waiters of a new mutex at the same address. It then wakes a
+//! waiter for no reason. The waiter tolerates that, although it may have to join the queue again.
 //!
 //! Source: Fan, Cao, Almeida, Broder, "Summary cache", SIGCOMM 1998, section 5, with one hash
 //! function.
@@ -29,8 +30,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::platform::{Atomic, AtomicInt, Platform};
 
 /// As many as fit into a cache line of 64 bytes together with the [`Hints`](super::hints::Hints).
-/// docs/guide/cargo-bench.md, "Many sleepers", compares 13 counts with one: measured by
-/// `cargo bench -p nearlock --bench sleepers`.
+/// With fewer, more mutexes share a count, and more releases visit a chain for another mutex. With
+/// more, a release that also reads the hints reads two cache lines. docs/guide/cargo-bench.md,
+/// "Many sleepers", compares 13 counts with one. The command is `cargo bench -p nearlock --bench
+/// sleepers`.
 const COUNTS: usize = 13;
 const WAITER_SHIFT: u32 = 22;
 const REQUESTS: u32 = (1 << WAITER_SHIFT) - 1;
@@ -50,7 +53,7 @@ pub struct Count<P: Platform>(P::U32);
 pub(super) struct Counted(u32);
 
 impl Counted {
-    /// Whether a release must go to the chain.
+    /// Whether a release must visit the chain.
     #[inline(always)]
     pub(super) fn is_requested(self) -> bool {
         self.0 & REQUESTS != 0
@@ -64,8 +67,8 @@ impl Counted {
 }
 
 impl<P: Platform> Count<P> {
-    /// Relaxed: at the chain, the count is read under the lock. Elsewhere the fences make sure that
-    /// a request is seen.
+    /// Relaxed: the fences make sure that a request is seen (`mutex.rs`). The number of waiters is
+    /// a hint.
     #[inline(always)]
     pub(super) fn read(&self) -> Counted {
         Counted(self.0.load(Relaxed))
@@ -83,7 +86,7 @@ impl<P: Platform> Count<P> {
         self.0.fetch_sub(1 << WAITER_SHIFT, Relaxed);
     }
 
-    /// Counts one more wake request: the next release has to go to the chain.
+    /// Counts one more wake request: the next release has to visit the chain.
     pub(super) fn add_request(&self) {
         self.0.fetch_add(1, Relaxed);
     }

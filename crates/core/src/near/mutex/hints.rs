@@ -1,71 +1,86 @@
 //! Hints of a chain: what it knows about the releases of its mutexes. Only speed and fairness
-//! depend on them.
+//! depend on them. The terms are those of the [mutex](super).
 //!
 //! ```text
-//! releases    bits 16-31 how many there are between two looks at the chain
-//!             0-15 how many are left until the next look
+//! releases    bits 16-31 how many there are between two visits to the chain
+//!             0-15 how many are left until the next visit
 //! times       bits 16-31 from when on a waiter may pass the heavy side of the fence, 0: any time
-//!             0-15 when a release last looked at the chain; both in units of 1024 ns, which wrap
+//!             0-15 when a release last visited the chain; both in units of 1024 ns, which wrap
 //!             around after 67 ms
-//! looker      bits 6-31 the thread that looked last, as far as these bits can tell
-//!             2-5 how many looks in a row followed a look of the same thread
+//! looker      bits 6-31 the thread that visited last, as far as these bits can tell
+//!             2-5 how many visits in a row followed a visit of the same thread
 //!             0-1 monopolised: how often the mutex must still be found to stay free until it
-//!             counts as shared
+//!             counts as shared; 0: it counts as shared
 //! ```
 //! The mutexes of a chain share its hints, and threads write to them at the same time: the last
-//! write stays.
+//! write stays. In the names of this file, a *look* is a visit of a release to the chain.
 //!
 //! **Releases while threads wait.** Most are plain stores, as without waiters. Every `LOOK_UNITS`
-//! or so, a release *looks at the chain*: it locks the chain, and hands the mutex over if the first
-//! in the queue is due. Each look notes its thread. If many looks in a row are by one thread, that
-//! thread monopolises the mutex.
+//! or so, a release visits the chain: it locks the chain, and hands the mutex over if the first in
+//! the queue is due. A release also visits the chain if there is a wake request. Each visit notes
+//! its thread, except that of a fair release and that of a release which has freed the mutex
+//! before. If many visits in a row are by one thread, that thread monopolises the mutex.
 //!
 //! **Cost.** Uncontended: a swap to lock, and a store to release. Contended: one membarrier each
-//! time that the first in the queue is about to park without a time limit. The waiters behind it
-//! need none. Each membarrier interrupts all threads of the process that run, so as a rule there
-//! are fewer than 1000 a second for a chain (`FENCE_UNITS`). While the first spins, which is most
-//! of the time, releases stay plain stores. Where the platform has no membarrier, its light fence
-//! is an ordinary one. A release then costs as much as an atomic one.
+//! time that the first in the queue is about to park without an alarm. The waiters behind it need
+//! none. Each membarrier interrupts all threads of the process that run, so as a rule there are
+//! fewer than 1000 a second for a chain (`FENCE_UNITS`). Until the first makes a wake request,
+//! releases stay plain stores, except for the visits. Where the platform has no membarrier, its
+//! light fence is an ordinary one. A release then costs about as much as an atomic
+//! read-modify-write.
 
 use crate::platform::{Atomic, Clock, Platform};
 use crate::schedule::Schedule;
 
-/// A unit of time in hints and notes is 2 to this power, in ns: about 1 us.
+/// A unit of time in hints and notes is 2 to this power, in ns: about 1 us. The conversion is a
+/// shift.
 pub(super) const UNIT_SHIFT: u32 = 10;
-/// The time between two looks at a chain with waiters, in units of time. Once the number of
-/// releases between two looks has settled, the time is between half of this and twice this. At 0
-/// each release costs as much as a look, about 50 ns. When critical sections become longer, the
-/// next look comes late, until the number has settled again. Meanwhile a due waiter that has made
-/// no request is overlooked.
+/// The time between two visits to a chain with waiters, in units of time. Once the number of
+/// releases between two visits has settled, the time is between half of this and twice this. The
+/// value was chosen; no comparison with others is kept. A due waiter that has made no request is
+/// overlooked for about 16 us then, which is short compared with `MONOPOLISED_DUE_NS`. At 0 each
+/// release locks the chain. At 1000 such a waiter is overlooked for up to 2 ms. When critical
+/// sections become longer, the next visit comes late, until the number has settled again.
 const LOOK_UNITS: u32 = 8;
-/// The greatest number of releases between two looks at the chain.
+/// The greatest number of releases between two visits to the chain. It bounds how late a visit is
+/// when critical sections become longer. Otherwise it has hardly an effect. On the AMD EPYC of
+/// docs/laboratory/costs.md a lock and unlock take 1.9 ns (`nearlock bench`). Even there 4096 of
+/// them take about `LOOK_UNITS`. The value was chosen; no comparison with others is kept. At 1 each
+/// release visits the chain while threads wait. At 65535, the greatest value that fits, a visit may
+/// be 16 times as late.
 const STRIDE_MAX: u32 = 4096;
-/// The mutex counts as monopolised after so many looks that each follow a look of the same thread:
-/// about 60 us. If two threads exchange the mutex, with think time in between, one of them looks so
-/// often in a row once in 256 times.
+/// The mutex counts as monopolised after so many visits that each follow a visit of the same
+/// thread: about 60 us, if they are `LOOK_UNITS` apart. The value was chosen by this reasoning. Two
+/// threads may exchange the mutex, with think time in between. If either is as likely to make the
+/// next visit, one of them makes so many in a row once in 256 times. At 1 it does so every second
+/// time. At 15, the greatest value that fits, a mutex counts as monopolised after twice the time.
 const LOOKS_IN_ROW: u32 = 8;
 const LOOKER_SHIFT: u32 = 6;
 const ROW_SHIFT: u32 = 2;
 const ROW: u32 = 15 << ROW_SHIFT;
-/// The same if the first in the queue has not found the mutex free meanwhile: about 10 us. At 2 and
-/// more, the first does not spin for so many looks if sections take 1 us. The mutex then counts as
-/// shared, and turns are uneven. At 0, each thread that releases the mutex monopolises it. At 1,
-/// every second waiter for a mutex that two threads exchange would park until its turn. That
-/// assumes that either thread may make the next look, and that the waiter never finds the mutex
-/// free.
+/// So many visits that each follow a visit of the same thread are enough if the first in the queue
+/// has also never found the mutex free: about 10 us. The price of 1 is paid if two threads exchange
+/// the mutex, and the waiter never finds it free. Either thread may be as likely to make the next
+/// visit. Then every second waiter parks until its turn. At 0 each mutex that is released, and that
+/// the first does not find free, counts as monopolised. At 2 and more, the first does not spin for
+/// so many visits if sections take 1 us. The mutex then counts as shared, and turns are uneven
+/// (tried: docs/internals/tuning-mutex.md).
 const LOOKS_OF_ONE: u32 = 1;
-/// How often a monopolised mutex must be found to stay free until it counts as shared. At 1, a
-/// waiter may be misled: the thread that monopolises the mutex may have been preempted between two
-/// critical sections. At a great value, as many waiters for a mutex that is no longer monopolised
-/// park until their turn.
+/// How often a monopolised mutex must be found to stay free until it counts as shared. The value
+/// was chosen; no comparison with others is kept. It is the greatest that fits into the two bits.
+/// At 1, a waiter may be misled: the thread that monopolises the mutex may have been preempted
+/// between two critical sections. With more bits and a great value, as many waiters for a mutex
+/// that is no longer monopolised would park until their turn. At 0 no mutex counts as monopolised.
 pub(super) const DOUBTS: u32 = 3;
 const MONOPOLISED: u32 = 3;
 const STRIDE_SHIFT: u32 = 16;
 const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
-/// The least time between two heavy fences of a chain, in units of time: 1.3 ms, so that there are
-/// fewer than 1000 a second. Until the next fence may be, a waiter parks with a time limit. At a
-/// second, a waiter whose request a release has missed sleeps for a second. At 0 there is a fence
-/// for each sleep. `nearlock bench` prints the number of fences in a second.
+/// The least time between two heavy fences of a chain, in units of time: 1.3 ms. It was chosen so
+/// that there are fewer than 1000 fences a second. `nearlock bench` prints their number, and
+/// docs/guide/benchmark.md has it. Until the next fence may be, a waiter parks with an alarm. If a
+/// release has missed its request, it sleeps until the alarm. At 0 there is a fence for each sleep.
+/// At 30 ms such a waiter sleeps for 30 ms. The field wraps around after 67 ms, so it cannot tell
+/// much longer times.
 const FENCE_UNITS: u32 = 1300;
 const FENCE_SHIFT: u32 = 16;
 const LOOKED_AT: u32 = (1 << FENCE_SHIFT) - 1;
@@ -75,8 +90,8 @@ const LOOKED_AT: u32 = (1 << FENCE_SHIFT) - 1;
 pub(super) enum Holders {
     /// Several threads.
     Several,
-    /// One thread, which takes it again at once. The mutex is monopolised, and other threads get it
-    /// only by a hand-over.
+    /// One thread, which takes it again at once: the mutex is monopolised. As a rule, other threads
+    /// get it by a hand-over.
     One,
 }
 
@@ -89,7 +104,7 @@ pub struct Hints<P: Platform> {
 }
 
 impl<P: Platform> Hints<P> {
-    /// Counts a release while threads wait. Returns whether it is time to look at the chain.
+    /// Counts a release while threads wait. Returns whether it is time to visit the chain.
     #[inline(always)]
     pub(super) fn is_time_to_look(&self) -> bool {
         let releases = self.releases();
@@ -113,13 +128,13 @@ impl<P: Platform> Hints<P> {
         }
     }
 
-    /// Whether one thread releases the mutex, or the last two looks were by one thread. A thread
-    /// that finds such a mutex free should look again before it takes the mutex.
+    /// Whether one thread releases the mutex, or the last two visits were by one thread. A thread
+    /// that finds such a mutex free should read the word again before it takes the mutex.
     pub(super) fn may_have_one_holder(&self) -> bool {
         self.looker.load_hint() & (MONOPOLISED | ROW) != 0
     }
 
-    /// Whether the last two looks were by one thread.
+    /// Whether at least `LOOKS_OF_ONE` visits in a row followed a visit of the same thread.
     pub(super) fn has_one_looker(&self) -> bool {
         (self.looker.load_hint() & ROW) >> ROW_SHIFT >= LOOKS_OF_ONE
     }
@@ -147,7 +162,7 @@ impl<P: Clock + Schedule> Hints<P> {
         (P::now_ns() >> UNIT_SHIFT) as u32
     }
 
-    /// Notes a look at the chain. Sets the number of releases until the next look.
+    /// Notes a visit to the chain. Sets the number of releases until the next visit.
     pub(super) fn looked(&self) {
         let now = Self::now();
         let times = self.times.load_hint();
@@ -178,7 +193,7 @@ impl<P: Clock + Schedule> Hints<P> {
         Ok(())
     }
 
-    /// Notes that this thread looks at the chain.
+    /// Notes that this thread visits the chain.
     fn looked_by(&self, thread: u32) {
         let last = self.looker.load_hint();
         let in_row = match last >> LOOKER_SHIFT == thread >> LOOKER_SHIFT {
@@ -201,7 +216,7 @@ mod tests {
     use super::*;
     use crate::testing::{NOW_NS, OTHER, OneThread, THIRD, THREAD_ID};
 
-    /// The number of releases until the next look, including the release that looks.
+    /// The number of releases until the next visit, including the release that visits.
     fn releases_to_look(hints: &Hints<OneThread>) -> usize {
         (1..).find(|_| hints.is_time_to_look()).unwrap()
     }

@@ -1,8 +1,12 @@
-//! The queue: those of the waiters in a chain that wait for one mutex.
+//! The queue: those of the waiters in a chain that wait for one mutex. The terms are those of the
+//! [mutex](super).
 //!
 //! ```text
-//! note of a waiter   bits 12-31 since when it is first, in units of 1024 ns | 4-11 its NUMA node
-//!                    3 AGAIN | 2 DEQUEUED | 1 REQUEST | 0 GRANTED
+//! note of a waiter   bits 12-31 a time, in units of 1024 ns: since when the waiter is first, or
+//!                    since when others are preferred to it; 0: neither
+//!                    4-11 its NUMA node | 3 AGAIN | 2 DEQUEUED | 1 REQUEST | 0 GRANTED
+//!
+//! n: the NUMA node; since, passed: a time; s, *: any note
 //!
 //!  0 -> n               it joins the queue behind others; its thread is on NUMA node n
 //!  n -> passed|n        it was next, and another waiter was preferred to it, at this time
@@ -15,40 +19,46 @@
 //!                       mutex is monopolised
 //!  DEQUEUED -> n|AGAIN  it joins the queue again
 //! ```
-//! AGAIN stays until the waiter leaves for good. Bits 12-31 have the one time or the other.
-//! Everything here is done under the chain's lock, which a [`WaitQueue`] holds.
+//! AGAIN stays until the waiter leaves for good. Queue and notes are read and changed under the
+//! chain's lock, which a [`WaitQueue`] holds. A waiter's own thread also reads its note without the
+//! lock, and writes the note before it joins the queue.
 //!
-//! **A release at the chain** hands the mutex over if the first in the queue has made a wake
-//! request and is awake, or if it is due. It is *due* when it has been first for `DUE_NS`, or for
-//! `MONOPOLISED_DUE_NS` if the mutex is monopolised: it may have no processor. Otherwise the
-//! release frees the mutex, and wakes a first that has made a request and is parked. It also
-//! dequeues that waiter, so that the next release wakes the next waiter. Dequeued waiters compete
-//! with newcomers. The release leaves the waiter in the queue if the mutex is monopolised, where
-//! competing does not help, or if the waiter was dequeued before.
+//! **A release that visits the chain** hands the mutex over if the first in the queue is awake and
+//! has made a wake request. It also does so if the first is due. A waiter is *due* when it has been
+//! first for `DUE_NS`, or for `MONOPOLISED_DUE_NS` if the mutex is monopolised. Such a waiter may
+//! have no processor. Otherwise the release frees the mutex, and wakes a first that has made a
+//! request and is parked. It also dequeues that waiter, so that the next release wakes the next
+//! waiter. Dequeued waiters compete with newcomers. The release leaves the waiter in the queue in
+//! two cases: if the mutex is monopolised, where competing does not help, and if the waiter was
+//! dequeued before.
 //!
 //! **NUMA nodes.** When the first gets the mutex or is dequeued, waiters of its NUMA node may
 //! overtake the next waiter, for `NODE_TURN_NS`. So the few threads that are awake and exchange the
 //! mutex end up on one NUMA node. NUMA nodes do not matter while the mutex is monopolised.
 //!
-//! **Fairness.** Newcomers may take the mutex while the first in the queue has made no request.
-//! They may take a monopolised mutex only if it stays free. When the first gets the mutex depends
-//! on its state:
+//! **Fairness.** A thread that calls `lock` takes the mutex if its first swap finds it free. Later,
+//! as a newcomer, it takes a free mutex too, but a monopolised one only if it stays free. So
+//! newcomers overtake the queue until a release hands the mutex over to the first. When that is
+//! depends on the state of the first:
 //!
 //! - A first that is awake gets it at the first release that sees its request. It makes the request
-//!   `PATIENCE_NS` and up to twice `GAP_PATIENCE_NS` after it began to spin. (It begins again when
-//!   it is woken in the queue.) At a monopolised mutex it makes the request `TURN_NS` after it
-//!   became first. At most one critical section of another thread is in between: one whose release
-//!   has missed the request.
-//! - A first that is parked, or has no processor, gets it at the first release that looks at the
-//!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a look comes within a few us, or after
-//!   4096 releases if critical sections have just become longer.
+//!   20 to 32 us after it began to spin: after `PATIENCE_NS`, and none, one or two times
+//!   `GAP_PATIENCE_NS`. (It begins again when it is woken and stays in the queue.) At a monopolised
+//!   mutex it makes the request `TURN_NS` after it became first. At most one critical section of
+//!   another thread is between request and hand-over: one whose release has missed the request.
+//! - A first that is parked, or has no processor, gets it at the first release that visits the
+//!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about 16 us, or after
+//!   at most 4096 releases if critical sections have just become longer. Until then newcomers
+//!   overtake it, although it may have made a request.
 //! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
 //!
-//! The queue is first come, first served, with two exceptions. Waiters of one NUMA node overtake
-//! the waiter that is next, for `NODE_TURN_NS`. After that, it is overtaken only by those of up to
-//! 32 waiters that were moved before it together and are still there. When the NUMA node changes,
-//! the same may happen to the waiter behind it. And a waiter that was dequeued and competed without
-//! success joins the queue again, at its end, once.
+//! The queue is first come, first served, with two exceptions:
+//!
+//! - Waiters of one NUMA node overtake the waiter that is next, for `NODE_TURN_NS`. After that,
+//!   only waiters that were already moved before it overtake it. They are at most 32. When the NUMA
+//!   node changes, the same may happen to the waiter behind it.
+//! - A waiter that was dequeued and competed without success joins the queue again, at its end,
+//!   once.
 //!
 //! Source: own. Waiters of one NUMA node are moved together, by the thread that leaves: Kashyap et
 //! al., "Scalable and practical locking with shuffling", SOSP 2019.
@@ -72,18 +82,20 @@ const AGAIN: u32 = 1 << 3;
 /// The NUMA node takes 8 bits, and is counted from 1; 0 is none.
 const NODE_SHIFT: u32 = 4;
 const NODE: u32 = 255 << NODE_SHIFT;
-/// In 20 bits the time wraps around after a second. A waiter that has been first or passed over for
-/// a second seems to have just become so, and is due a moment later.
+/// In 20 bits the time wraps around after 1.07 s. A waiter that has been first or passed over for
+/// so long seems to have just become so, and is due a moment later.
 const SINCE_SHIFT: u32 = 12;
 /// [`NODE_TURN_NS`] in units of time: 1 ms.
 const NODE_TURN_UNITS: u32 = (NODE_TURN_NS >> UNIT_SHIFT) as u32;
-/// Among how many waiters those of one NUMA node are searched for. All are on the stacks of other
-/// threads, and the chain is locked meanwhile. At 64, a mutex with some hundred waiters moves to
-/// another NUMA node whenever no waiter of its node is left among the first ones.
+/// Among how many waiters those of one NUMA node are searched for. It was chosen by simulation:
+/// docs/laboratory/simulator-mutexes.md, whose command has the present value. The search reads the
+/// stacks of as many other threads, and the chain is locked meanwhile. At 64, a mutex with some
+/// hundred waiters moves to another NUMA node whenever no waiter of its node is left among the
+/// first ones. At 1 no waiter is preferred.
 pub(super) const PREFERRED_AMONG: usize = 256;
 /// How many waiters are preferred at once, so that the others are not searched again for each of
-/// them. At 4, the search takes a tenth of the throughput of 142 threads on the simulated
-/// skylake-sp-8s. A waiter that is passed over waits for so many more once its turn has come.
+/// them. It was chosen by the same simulations. At 4, the searches take a part of the throughput of
+/// many threads. A waiter that is passed over waits for so many more once `NODE_TURN_NS` is over.
 pub(super) const PREFERRED: usize = 32;
 const DUE_UNITS: u32 = (DUE_NS >> UNIT_SHIFT) as u32;
 const MONOPOLISED_DUE_UNITS: u32 = (MONOPOLISED_DUE_NS >> UNIT_SHIFT) as u32;
@@ -193,8 +205,8 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.first()
     }
 
-    /// Whether a release hands the mutex over to the first. It does if the first has made a request
-    /// and is awake, or if it is due.
+    /// Whether a release that visits the chain hands the mutex over to the first. It does if the
+    /// first has made a request and is awake, or if the first is due.
     pub(super) fn is_its_turn(first: &Waiter<P>, holders: Holders) -> bool {
         let due_units = match holders {
             Holders::Several => DUE_UNITS,
@@ -213,7 +225,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.0.beside().hints.holders()
     }
 
-    /// Notes that a release looks at the chain.
+    /// Notes that a release visits the chain.
     pub(super) fn looked(&self) {
         self.0.beside().hints.looked();
     }
@@ -291,7 +303,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     }
 
     /// Puts these waiters at the end of the queue, in their order. If one of them becomes first, it
-    /// is woken, and looks at the word.
+    /// is woken, and reads the word.
     ///
     /// Safety: as [`push`](Self::push), for each of them.
     pub(super) unsafe fn adopt(self, mut waiters: WakeList<P>) {
@@ -362,7 +374,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
 
     /// Hands the mutex over to the first in the queue. At a monopolised mutex the caller also wakes
     /// the next waiter, since the caller has nothing to do until it has the mutex again. Otherwise
-    /// the next holder would wake it, which takes 10 us and more, while it holds the mutex.
+    /// the next holder would have to make this system call while it holds the mutex.
     ///
     /// Safety: the waiter is the first in the queue. The caller holds the mutex, and gives it away.
     pub(super) unsafe fn hand_over(self, first: *const Waiter<P>, holders: Holders) {
@@ -382,12 +394,14 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     }
 
     /// Wakes the first in the queue, if it has made a request and is parked. The mutex has become
-    /// free, or is about to. The first is taken out of the queue to compete with newcomers, so that
+    /// free, or is about to become free. The first is dequeued to compete with newcomers, so that
     /// the next release wakes the next waiter. It stays in the queue if the mutex is monopolised,
-    /// or if it was taken out before. A first that is awake has missed this release, and keeps its
-    /// request. A first that is parked with a time limit has not passed the fence. Releases may
-    /// have missed its request, and would miss that of the next waiter. So the next waiter is woken
-    /// too, and looks at the word.
+    /// or if it was dequeued before.
+    ///
+    /// A first that is awake only gets a signal, and keeps its request: it may have missed this
+    /// release. A first that is parked with an alarm has not passed the fence. Releases may have
+    /// missed its request, and would miss that of the next waiter. So the next waiter is woken too,
+    /// and reads the word.
     pub(super) fn wake_first(self, holders: Holders) {
         let Some(first) = self.first().filter(|first| Self::has_requested(first)) else { return };
         let Some(call) = first.wake() else { return };
@@ -412,9 +426,9 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         next_call.into_iter().for_each(Call::make);
     }
 
-    /// Leaves the queue without the mutex. A waiter that becomes first by that is woken, and looks
-    /// at the word. A dequeued waiter that gives up wakes the first in the queue in its place,
-    /// since the mutex may be free. (As a rule it competes first, and gives up from the queue.)
+    /// Leaves the queue without the mutex. A waiter that becomes first by that is woken, and reads
+    /// the word. A dequeued waiter that gives up wakes the first in the queue in its place, since
+    /// the mutex may be free. (As a rule it competes first, and gives up from the queue.)
     ///
     /// # Errors
     ///

@@ -1,3 +1,6 @@
+//! Tests with one thread. What other threads do is done at their next *chance*: when the thread
+//! pauses, passes a fence, or parks. In the names of tests, the line is the queue.
+
 mod monopolised;
 mod nodes;
 
@@ -24,13 +27,12 @@ type Mutex = NearMutex<OneThread>;
 
 const _: () = assert!(size_of::<NearMutex<crate::native::Native>>() == 4);
 
-/// How often other threads may act before the thread sleeps. It pauses as a newcomer, until it has
-/// spun for long enough. Then it makes a wake request, passes the heavy side of the fence, and
-/// sleeps.
+/// The chance in the heavy fence. Before it are the chances at the pauses of a newcomer (`SPINS`).
 const FENCES_AT: u32 = SPINS;
+/// The chance when the thread has parked.
 const SLEEPS_AT: u32 = SPINS + 1;
 
-/// Other threads do this at their next chance after so many chances.
+/// Other threads let so many chances pass, and do this at the next one.
 fn after(chances: u32, what: impl FnOnce() + 'static) {
     (0..chances).for_each(|_| meanwhile(|| ()));
     meanwhile(what);
@@ -161,7 +163,7 @@ fn a_waiter_that_is_cancelled_while_it_is_first_gives_up_at_once() {
     assert_eq!(events_of(MutexSleep), before);
 }
 
-/// If two waiters would park shortly after each other, the second parks with a limit, until it may
+/// If two waiters would park shortly after each other, the second parks with an alarm, until it may
 /// pass the heavy fence.
 #[test]
 fn heavy_fences_are_few_and_no_thread_sleeps_without_one_and_without_a_limit() {
@@ -296,7 +298,7 @@ fn locks_of_one_count_do_not_disturb_each_other() {
     assert!(is_quiet(other));
 }
 
-/// A release that looks at the chain sets how many releases there are until the next look.
+/// A release that visits the chain sets how many releases there are until the next visit.
 #[test]
 fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
     let (mutex, (other, waiter)) = (held(), requested());
@@ -370,8 +372,8 @@ fn a_release_does_not_look_at_a_chain_where_only_notifications_are_waited_for() 
     release(waited_with);
 }
 
-/// A thread that has spun for long enough does not look at the word. A dequeued waiter takes the
-/// free mutex nevertheless.
+/// A thread that has spun for long enough does not read the word. A dequeued waiter takes the free
+/// mutex nevertheless.
 #[test]
 fn a_dequeued_waiter_takes_a_free_mutex_though_it_seems_monopolised() {
     let mutex = held();
@@ -440,14 +442,14 @@ fn a_release_dequeues_a_sleeper_and_the_next_release_the_next_one() {
 }
 
 /// A late release sees the request. The release before it has not, since there was no fence. So the
-/// waiter that becomes first must look at the word.
+/// waiter that becomes first must read the word.
 #[test]
 fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() {
     let mutex = held();
     let second: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     NOW_NS.set(10_000_000);
     assert_eq!(Mutex::hints(mutex).fence(), Ok(()), "so that there is none for a while");
-    // The waiter spins, and parks with a time limit: other threads have no chance at the fence.
+    // The waiter spins, and parks with an alarm: other threads have no chance in the fence.
     after(FENCES_AT, || {
         // SAFETY: it stays until it is out of the queue.
         assert_eq!(unsafe { WaitQueue::of(mutex).join(second, 0) }, Place::Behind);
@@ -465,7 +467,7 @@ fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() 
     assert!(is_quiet(mutex));
 }
 
-/// A waiter that may not pass the fence looks at the word before it parks with a time limit.
+/// A waiter that may not pass the fence reads the word before it parks with an alarm.
 #[test]
 fn a_waiter_that_sleeps_by_the_clock_has_found_the_mutex_held() {
     let mutex = held();

@@ -1,53 +1,76 @@
-//! How threads wait for the mutex: newcomers, and waiters in the queue.
+//! How threads wait for the mutex: newcomers, and waiters in the queue. The terms are those of the
+//! [mutex](super).
 //!
-//! A *look* is one read of the word, or of the chain where it says so.
+//! To *spin* is to read the word again and again, with a delay before each read. A waiter in the
+//! queue reads its own record too, where signals arrive. In the names of constants here, a *look*
+//! is such a read. (The function `look` is a whole spin. In `mutex/hints.rs` a look is a visit of a
+//! release to the chain.)
 //!
-//! **A newcomer** looks at the word `NEWCOMER_LOOKS` times, with pauses between. Then it yields its
-//! processor up to `NEWCOMER_YIELDS` times, and looks after each. Then it joins the queue.
-//! Newcomers to a monopolised mutex do not yield.
+//! **A newcomer** reads the word `NEWCOMER_LOOKS` times. Then it yields its processor up to
+//! `NEWCOMER_YIELDS` times, and reads the word after each. Then it joins the queue. Newcomers to a
+//! monopolised mutex do not yield.
 //!
-//! **The first in the queue** spins for `PATIENCE_NS`, with longer and longer pauses. Meanwhile the
+//! **The first in the queue** spins for `PATIENCE_NS`, with longer and longer delays. Meanwhile the
 //! mutex may have been released again and again, by the same thread. Then the first spins with
-//! short pauses for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap between two
-//! critical sections. If it leaves none, the mutex is *monopolised*. Spinning does not help then,
-//! and the first parks until its turn, `TURN_NS` after it became first. A waiter that becomes first
-//! of a monopolised mutex begins with the short pauses. When its turn has come, or at once after it
-//! has spun if the mutex is not monopolised, the first makes a wake request. It spins for
-//! `PATIENCE_NS` again, and parks. When it gets the mutex, it leaves the queue, and makes the next
-//! waiter first.
+//! short delays for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap between two
+//! critical sections. If it leaves none, the mutex counts as monopolised. Spinning does not help
+//! then, and the first parks until its turn, `TURN_NS` after it became first. A waiter that becomes
+//! first of a monopolised mutex begins with the short delays.
+//!
+//! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
+//! is not monopolised. It spins for `PATIENCE_NS` again, passes the heavy side of the fence, swaps
+//! the word once more, and parks without an alarm. When it takes the mutex, it leaves the queue,
+//! and makes the next waiter first.
 //!
 //! **The waiters behind it** park at once. No waiter in the queue yields its processor. A thread
 //! that yields counts as awake, so a release would hand it the mutex although another program has
 //! its processor.
 //!
-//! **A free mutex is not always taken.** The thread that releases it may be about to take it again.
-//! If so, a thread that finds the mutex free looks `PROBE_LOOKS` times more. It takes the mutex if
-//! it stays free.
+//! **A spin may end early.** The platform ends it at once if only one thread of the process can run
+//! at a time, and otherwise after `spin.budget-ns` (docs/internals/tuning.md). A newcomer whose
+//! spin ends joins the queue at once.
+//!
+//! **A free mutex is not always taken.** The thread that has released it may be about to take it
+//! again. So in some cases a thread that finds the mutex free reads the word `PROBE_LOOKS` times
+//! more, and takes the mutex only if it stays free.
+//!
+//! - Newcomers do so if the mutex is monopolised.
+//! - One of `NEWCOMERS_PER_PROBE` newcomers does so in any case, as long as no thread waits.
+//! - A first that has made no wake request does so if the hints say that one thread may release the
+//!   mutex.
+//!
+//! All others take a free mutex at once. These are the first swap of `lock`, `try_lock`, a first
+//! that has made a wake request, and the last swap of a dequeued waiter.
 //!
 //! **What a monopolised mutex costs.** One thread takes the mutex again and again, from its own
 //! cache, until its turn is over. Meanwhile one other thread is awake for a part of the time, and
-//! newcomers spin for less than a microsecond. With two threads, this is faster than a hand-over at
-//! each release. With many threads, each has a turn, in the order of arrival. With `TURN_NS` of 100
-//! us, a turn takes 0.15 to 0.27 ms (`nearlock bench`, docs/guide/benchmark.md). The operating
-//! system lets timers be 0.05 ms late, and an idle processor takes its time to wake up. After that
-//! the first in the queue is due.
+//! newcomers spin for less than a microsecond. With a hand-over at each release, the cache lines of
+//! the mutex and of its data would move each time. With many threads, each has a turn, in the order
+//! of arrival. A turn takes 0.15 to 0.27 ms. It begins with `TURN_NS`, and with the 0.05 ms by
+//! which Linux lets timers be late. Then the first wakes up. The turn ends at the latest at the
+//! first visit after the first is due (`MONOPOLISED_DUE_NS`), which is up to 16 us later.
+//! docs/guide/benchmark.md has the longest wait of 64 threads, or 63 turns (`nearlock bench`).
 //!
-//! **Constants.** docs/internals/tuning-mutex.md lists those of all files here. The repository has
-//! no command that compares other values. These measure the mutex with the present ones:
+//! **Constants.** docs/internals/tuning-mutex.md lists those of all files here, and the other
+//! values that were tried. The repository has no command that compares other values. These commands
+//! measure the mutex with the present ones:
 //!
 //! | command | constants | results |
 //! |---|---|---|
 //! | `nearlock bench` | all: throughput, waits, membarriers | docs/guide/benchmark.md |
 //! | `docs/pictures/mutex-section` | `NEWCOMER_LOOKS` | docs/laboratory/simulator-mutexes.md |
-//! | | `PREFERRED`, `PREFERRED_AMONG` | |
+//! | `docs/pictures/mutex-section` | `PREFERRED`, `PREFERRED_AMONG` | the same page |
 //! | `cargo bench -p nearlock --bench sleepers` | `COUNTS` | docs/guide/cargo-bench.md |
-//! | `cargo test -p nearlock-sim --test turns` | `PATIENCE_NS`, `TURN_NS`, | asserted bounds |
-//! | | `DUE_NS`, `NODE_TURN_NS` | |
-//! | `nearlock list topology` | the length of a pause | docs/internals/tuning.md |
+//! | `cargo test -p nearlock-sim --test turns` | `PATIENCE_NS`, `TURN_NS` | asserted bounds |
+//! | `cargo test -p nearlock-sim --test turns` | `DUE_NS`, `NODE_TURN_NS` | asserted bounds |
 //!
-//! Source: own. The bound on barging: WebKit's `WTF::Lock` and parking_lot (0.5 ms). Waiters
-//! behind the first stay off the lock: Dice, "Malthusian locks", EuroSys 2017. Turns: the lock
-//! cohorts of Dice, Marathe and Shavit, PPoPP 2012, with a thread in the place of a NUMA node.
+//! `docs/pictures/mutex-section` simulates, takes some minutes, and writes that page and its
+//! pictures again. Delays are made of pauses. `nearlock list topology` prints the cost of a pause.
+//!
+//! Source: own. The bound on overtaking (barging): WebKit's `WTF::Lock`, and parking_lot 0.12,
+//! which hands over after 0.5 ms in the mean. Waiters behind the first stay off the lock: Dice,
+//! "Malthusian locks", EuroSys 2017. Turns: the lock cohorts of Dice, Marathe and Shavit, PPoPP
+//! 2012, with a thread in the place of a NUMA node.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -60,50 +83,80 @@ use crate::parking::{GaveUp, Limit, Signal, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
 
-/// How often a newcomer looks before it yields its processor, or before it joins the queue of a
-/// monopolised mutex. The delays between are 10, 20, 40 and then 80 ns: about 0.5 us in total. With
-/// 16 looks, threads without a processor wait for the scheduler's time slices, since no thread
-/// yields. With delays three times as long, a newcomer notices late that the mutex is free.
+/// How often a newcomer reads the word before it yields its processor, or before it joins the queue
+/// of a monopolised mutex. The delays are 10, 20, 40 and then 80 ns: about 0.5 us in total. It was
+/// chosen by `nearlock bench` and by simulation (docs/laboratory/simulator-mutexes.md). At 1 a
+/// newcomer yields before a section of 100 ns is over. With 16 reads, so many newcomers find the
+/// mutex free by then that hardly any of them yields. Threads without a processor then wait for the
+/// end of a time slice (tried: docs/internals/tuning-mutex.md).
 const NEWCOMER_LOOKS: u32 = 8;
-/// The delay between two looks of a newcomer, at most, in ns.
+/// The delay between two reads of a newcomer, at most, in ns. With delays three times as long, a
+/// newcomer notices late that the mutex is free (tried, as above). With shorter ones it takes the
+/// cache line of the word from the holder more often.
 const NEWCOMER_STRIDE_NS: u32 = 80;
-/// The shortest delay between two looks, in ns. It is one pause where a pause takes longer.
+/// The shortest delay between two reads, in ns. It is one pause where a pause takes longer. The
+/// value was chosen; no comparison with others is kept. It is shorter than a transfer of a cache
+/// line between two cores, which takes about 30 ns on the AMD EPYC of docs/laboratory/measure.md
+/// (`nearlock measure`). It must not be 0: delays would not grow, and a spin would never read the
+/// clock again.
 const LEAST_STRIDE_NS: u32 = 10;
 /// How often a newcomer yields its processor before it joins the queue of a mutex that is not
-/// monopolised: as often as in parking_lot.
+/// monopolised. The value was chosen to be that of parking_lot; no comparison with others is kept.
+/// At 0 threads that are ready wait for the end of a time slice more often. At a great value
+/// newcomers compete without order for longer, by a system call for each yield.
 const NEWCOMER_YIELDS: u32 = 7;
-/// While the queue is empty, one of so many newcomers checks whether the mutex is monopolised
-/// before it takes it. The check takes 60 ns and more.
+/// While no thread waits, one of so many newcomers checks whether the mutex is monopolised before
+/// it takes it. The value was chosen; no comparison with others is kept. The check takes
+/// `PROBE_LOOKS` times `LEAST_STRIDE_NS`, or as many pauses: about 4 ns for each newcomer in the
+/// mean, or a third of a pause. At 1 each newcomer takes the mutex that much later. At a great
+/// value a mutex is seldom found monopolised until a waiter is first in the queue.
 const NEWCOMERS_PER_PROBE: u32 = 16;
-/// In how many looks in a row the mutex must be free to be found not monopolised. The shortest
-/// delay precedes each look: 60 ns in total, or six pauses. A mutex that is taken again at once and
-/// held for no time is free at every other look.
+/// In how many reads in a row the mutex must be free to be found not monopolised. The shortest
+/// delay precedes each read: 60 ns in total, or six pauses. A mutex that is taken again at once and
+/// held for no time is free at every other read. So it passes the check once in 64 times. The value
+/// was chosen; no comparison with others is kept. At 0 each mutex passes. At a great value other
+/// threads take a free mutex before the check is over.
 const PROBE_LOOKS: u32 = 6;
-/// The longest delay between two looks of the first in the queue, in ns. With less, it takes the
+/// The longest delay between two reads of the first in the queue, in ns. With less, it takes the
 /// cache line of the word from a holder that locks again and again. With more, it notices late that
-/// the mutex is free.
+/// the mutex is free. The value was chosen; no comparison with others is kept. It is an eighth of
+/// `PATIENCE_NS`, so a spin has about 15 reads.
 const FIRST_STRIDE_NS: u32 = 2560;
 /// The same once the first has made a wake request. It then waits for a signal in its own record.
+/// With more, it notices late that it was handed the mutex, which serves no thread meanwhile. With
+/// less, it takes the cache line of the word from the holder more often. The value was chosen; no
+/// comparison with others is kept.
 const REQUESTED_STRIDE_NS: u32 = 40;
-/// The longest delay between two looks for a gap between two critical sections of one thread, in
-/// ns.
+/// The longest delay between two reads that look for a gap between two critical sections of one
+/// thread, in ns. With more, the first misses short gaps. With less, it takes the cache line of the
+/// word from the holder more often. The value was chosen; no comparison with others is kept.
 const GAP_STRIDE_NS: u32 = 160;
-/// How long the first in the queue looks for such a gap before a mutex counts as monopolised, or
-/// while it does, in ns. With 2.5 us, a thread with 0.5 us of think time between sections of 1 us
-/// is mistaken for a thread without think time. With more, the waiter delays a holder without think
-/// time, whose processor it may have: 20 us are an eighth of the holder's turn.
+/// How long the first in the queue spins for such a gap, in ns. It does so before it treats the
+/// mutex as monopolised. It also does so each time that it begins to wait while the mutex counts as
+/// monopolised. With 2.5 us, a thread with 0.5 us of think time between sections of 1 us is
+/// mistaken for a thread without think time (tried: docs/internals/tuning-mutex.md). With more, the
+/// waiter delays a holder without think time, whose processor it may have. 20 us would be a tenth
+/// of a turn of 0.2 ms.
 const GAP_PATIENCE_NS: u64 = 6000;
 /// How long the first in the queue spins before it parks until its turn or makes a wake request, in
-/// ns. It spins as long again before it parks without a limit. At 0 the mutex is handed over at
-/// each release. At a second, the first in the queue may wait for a second.
+/// ns. It spins as long again before it parks without an alarm. The value was chosen; no comparison
+/// with others is kept. It is the default of `spin.budget-ns`, which is about the cost of a sleep
+/// and a wake-up (docs/internals/tuning.md). That budget also ends each of the two spins. At 0 the
+/// mutex is handed over at each release. At a second, the first in the queue may wait for a second.
 const PATIENCE_NS: u64 = 20_000;
 /// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request,
 /// in ns. This is how long a thread may lock again and again before the next waiter has its turn.
-/// Each turn costs two wake-ups, about 10 us. At `PATIENCE_NS` or less, the first never parks until
-/// its turn. At a second, it may wait for a second.
+/// Each turn costs two wake-ups: that of the first by its alarm, and that of the next waiter. With
+/// 0.3 ms, throughput is hardly greater, and the longest wait is twice as long. With 0.05 ms, much
+/// throughput is lost. `MONOPOLISED_DUE_NS` was changed as well in both cases (tried:
+/// docs/internals/tuning-mutex.md). At `GAP_PATIENCE_NS` or less, the first never parks until its
+/// turn. At a second, it may wait for a second.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
-/// How much delay passes between two readings of the clock, in ns. A reading costs about 20 ns.
+/// How much delay passes between two readings of the clock, in ns. The value was chosen: a reading
+/// costs 23 ns on the AMD EPYC of docs/laboratory/costs.md (`nearlock bench` prints it), so
+/// readings take a few percent of a spin. No comparison with others is kept. At 0 the clock is read
+/// before each read of the word. At a great value a spin ends so much later.
 const CLOCK_NS: u32 = 640;
 
 /// How a waiter stopped spinning.
@@ -124,12 +177,12 @@ pub(super) enum Taking {
     Free,
     /// The mutex stays free for a while, if one thread may take it again at once.
     StaysFree,
-    /// The same. The looks are so close that the thread misses few gaps, and it stops sooner.
+    /// The same. The delays are so short that the thread misses few gaps, and it stops sooner.
     InGap,
 }
 
 impl Taking {
-    /// The longest delay between two looks, in ns.
+    /// The longest delay between two reads, in ns.
     fn stride_max_ns(self) -> u32 {
         match self {
             Self::Free => REQUESTED_STRIDE_NS,
@@ -246,8 +299,8 @@ impl<P: NearPlatform> NearMutex<P> {
                 Place::Dequeued => {
                     *spin = Spin::default();
                     // It has been woken to compete, so it does not yield. It must not park before a
-                    // swap has found the mutex held. `take_as_newcomer` alone may not look at all,
-                    // or may leave a free mutex.
+                    // swap has found the mutex held. `take_as_newcomer` alone may not read the word
+                    // at all, or may leave a free mutex.
                     if self.take_as_newcomer(0, spin, limit) || self.take() {
                         P::count(how);
                         return Ok(());
@@ -285,15 +338,16 @@ impl<P: NearPlatform> NearMutex<P> {
         }
     }
 
-    /// Locks the mutex for a waiter that another thread puts into the queue, now or soon. Also
-    /// returns if the waiter is granted something else.
+    /// Locks the mutex for a waiter of a condition variable that another thread puts into the
+    /// queue, now or soon. Returns without the mutex if the waiter has been notified alone, and so
+    /// is not put into the queue. Its mark is [`TAKEN_OUT`](crate::parking::chain::TAKEN_OUT) then.
     pub(in crate::near) fn lock_when_requeued(&self, waiter: &Waiter<P>) {
         let place = WaitQueue::of(self).place_of(waiter);
         // Without a limit it does not give up.
         _ = self.wait_in_queue(waiter, place, &mut Spin::default(), &Limit::NONE);
     }
 
-    /// What the first in the queue does before it parks without a limit. Returns whether it has
+    /// What the first in the queue does before it parks without an alarm. Returns whether it has
     /// taken the mutex.
     pub(super) fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let end = match WaitQueue::has_requested(waiter) {
@@ -360,11 +414,11 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 
     /// The heavy side of Dekker's pattern, whose other side is `unlock`: the request is before the
-    /// fence, and a look at the word after it. The waiter may not pass the fence if a waiter of
-    /// this chain has done so a moment ago. Then it parks until it may. A release that has missed
-    /// the request does not wake it earlier. Returns whether it has the mutex. If it returns false
-    /// without having passed the fence, there is a signal, or the limit is reached. It does not
-    /// park then.
+    /// fence, and a swap of the word after it. The waiter may not pass the fence if a waiter of
+    /// this chain has passed it less than `FENCE_UNITS` ago. Then it parks with an alarm until it
+    /// may pass. A release that has missed the request does not wake it earlier. Returns whether it
+    /// has the mutex. If it returns false without having passed the fence, there is a signal, or
+    /// the limit is reached. The waiter does not park then.
     fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
         while !waiter.is_signalled() && limit.is_reached().is_none() {
             let Err(from_ns) = Self::hints(self).fence() else {
@@ -379,7 +433,8 @@ impl<P: NearPlatform> NearMutex<P> {
         false
     }
 
-    /// Spins: looks at the word and at the waiter's signal for a while.
+    /// Spins for a while as the first in the queue: reads the word and the waiter's signal again
+    /// and again.
     pub(super) fn look(
         &self,
         waiter: &Waiter<P>,
@@ -387,7 +442,7 @@ impl<P: NearPlatform> NearMutex<P> {
         spin: &mut Spin,
         limit: &Limit<'_, P>,
     ) -> SpinEnd {
-        // The time of the spin begins again. The count of its looks does not.
+        // The time of the spin begins again. The count of its reads does not.
         *spin = Spin { turns: spin.turns, ..Spin::default() };
         let (mut stride_ns, mut since_clock_ns, mut until_ns) = (LEAST_STRIDE_NS, CLOCK_NS, None);
         loop {

@@ -20,7 +20,7 @@ fn the_first_in_line_leaves_a_mutex_alone_that_is_free_only_between_two_sections
 }
 
 /// A thread holds the mutex, releases it each microsecond, and takes it again at once. It does so
-/// at as many looks of another thread. Then it does `then`.
+/// at its next `looks` + 1 chances to act. At the last one it also does `then`.
 fn is_taken_again(mutex: &'static Mutex, looks: u32, then: impl FnOnce() + 'static) {
     meanwhile(move || {
         NOW_NS.set(NOW_NS.get() + 1000);
@@ -74,7 +74,7 @@ fn the_first_in_line_looks_longer_at_a_monopolised_mutex_that_is_not_released() 
 }
 
 /// A thread with think time between its sections must not be mistaken for a thread that monopolises
-/// the mutex because the looks have missed the gaps.
+/// the mutex because the reads have missed the gaps.
 #[test]
 fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     let mutex = held();
@@ -143,7 +143,7 @@ fn a_sleeper_of_a_monopolised_mutex_is_woken_in_line_and_has_its_turn_when_it_is
     assert_eq!(WaitQueue::of(mutex).place_of(first), Place::First);
     assert!(!Mutex::count(mutex).read().is_requested(), "it is awake");
     NOW_NS.set(NOW_NS.get() + MONOPOLISED_DUE_NS + 2048);
-    // Without requests, a release looks at the chain from time to time.
+    // Without requests, a release visits the chain from time to time.
     for releases in 0.. {
         assert!(releases < 10, "no release looks");
         // SAFETY: free.
