@@ -38,7 +38,7 @@ guarded! {
     /// Space: 4 bytes and the data. A waiter's queue node is on its stack.
     ///
     /// Waiting: a waiter spins for some microseconds, and then joins the queue. The first waiter in
-    /// the queue checks the mutex from time to time for 20 to 50 us, and then sleeps. If one thread
+    /// the queue checks the mutex from time to time for 40 to 52 us, and then sleeps. If one thread
     /// locks the mutex again and again, the first waiter sleeps for 0.1 ms in between. The other
     /// waiters in the queue sleep at once. If no thread waits, `lock` is one swap, and `unlock` is
     /// a plain store.

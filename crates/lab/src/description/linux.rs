@@ -56,15 +56,15 @@ pub const ALGORITHMS: &[Description] = &[
         waiters: "record on the stack of the sleeper, 32 bytes; for spinners, nodes that the \
                   platform keeps",
         fairness: "newcomers and spinners overtake the queue until its first has slept and been \
-                   woken without success. Then the next unlock hands over. Waiter k has k such \
-                   rounds; no bound in time",
+                   woken without success. Then the next unlock hands over. The k-th waiter may be \
+                   overtaken in k such rounds; no bound in time",
         source: "Linux `kernel/locking/mutex.c` and `osq_lock.c`, 4.10 and later, from a \
                  description in own words",
     },
     Description {
         lock: "linux-counter-mutex",
-        word: "32 bytes: count (stored less 1: 1 free, 0 held, below 0 held and marked), ticket \
-               lock, queue, owner",
+        word: "32 bytes: count (1 free, 0 held, below 0 held and marked; the word has the count \
+               minus 1), ticket lock, queue, owner",
         waiters: "record on the stack of the waiter, 32 bytes, on which it sleeps",
         fairness: "none: spinners and newcomers overtake the queue",
         source: "Linux' mutex of 3.7 with the patch \"check the counter value first\" of April \

@@ -9,13 +9,13 @@ pub const ALGORITHMS: &[Description] = &[
         word: "4 bytes: held or not",
         waiters: "record on the stack of the waiter, 32 bytes, in a chain, as `freebsd-mtx`. The \
                   first in the queue looks, the others sleep. Waiters may give up",
-        fairness: "newcomers overtake the queue until its first has looked for 20 to 32 us; then \
-                   the next release hands over. It is 2 ms if the first sleeps, or has no \
-                   processor. If one thread takes the mutex again and again, it is 0.1 ms instead \
-                   of 20 to 32 us, and 0.25 ms instead of 2 ms. The queue is first come, first \
-                   served, with two exceptions: waiters of one NUMA node are preferred for 1 ms, \
-                   and up to 32 that were moved together; a sleeper that is taken out of the queue \
-                   to compete may join it again once",
+        fairness: "newcomers overtake the queue until its first waiter has looked for 20 to 32 us; \
+                   then the next release hands over to it. A first waiter that sleeps, or has no \
+                   processor, is overtaken for 2 ms. These times are 0.1 and 0.25 ms if one thread \
+                   takes the mutex again and again. The queue is first come, first served, with \
+                   two exceptions. Waiters of one NUMA node go first for 1 ms, and then up to 32 \
+                   that were moved together. A sleeper that is taken out of the queue to compete \
+                   may join it again once, at its end",
         source: "own: a plain store, an asymmetric fence and a table of counting filters. Bounded \
                  barging as in WebKit's `WTF::Lock` and parking_lot; waiters of a NUMA node moved \
                  together as in shuffling locks (Kashyap et al., SOSP 2019)",
