@@ -5,6 +5,7 @@ mod completions;
 mod list;
 mod man;
 mod measure;
+mod mistakes;
 mod priority;
 mod reproduce;
 mod simulate;
@@ -12,8 +13,10 @@ pub mod threads;
 mod torture;
 mod validate;
 
-use clap::{Parser, Subcommand, ValueEnum};
-use nearlock_lab::quantity;
+use std::ops::RangeInclusive;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use nearlock_lab::{locks, names, quantity};
 
 pub use bench::{BenchArgs, BenchMode};
 pub use completions::CompletionsArgs;
@@ -40,12 +43,32 @@ Results go to standard output, progress and all other messages to standard error
 ///
 /// Without a command: a tour of a minute that measures this machine and reproduces a published
 /// table.
-#[derive(Debug, Parser)]
-#[command(name = "nearlock", version, after_help = EXIT_CODES)]
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+impl CommandFactory for Cli {
+    fn command() -> clap::Command {
+        Self::augment_args(clap::Command::new("nearlock").version(env!("CARGO_PKG_VERSION")))
+    }
+
+    fn command_for_update() -> clap::Command {
+        Self::augment_args_for_update(clap::Command::new("nearlock"))
+    }
+}
+
+impl Parser for Cli {
+    fn parse() -> Self {
+        let mut cli = Self::try_parse().unwrap_or_else(|error| mistakes::explained(error).exit());
+        if let Some(Command::Reproduce(args)) = &mut cli.command {
+            args.all_is_no_table();
+        }
+        cli
+    }
 }
 
 /// The commands.
@@ -84,13 +107,43 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 /// The greatest number of seeds. More are never needed, and many more would not fit in memory.
 const SEEDS_MAX: usize = 10_000;
 
-/// A time in ns: a whole number, or one with a unit, as in `1ms`. At most 0.1 s.
+/// Reads a time within these limits: a whole number of `unit`, or one with its own unit.
+fn time(
+    unit: &'static str,
+    limits: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let time = quantity::read(text, unit).filter(|time| limits.contains(time));
+        time.ok_or_else(|| {
+            let (min, max) = limits.clone().into_inner();
+            let forms = quantity::forms(unit).unwrap_or_default();
+            format!("it must be {min} to {max} {unit}: {forms}")
+        })
+    }
+}
+
+/// Reads the length of some work, in ns. At most 0.1 s.
 fn work_ns(text: &str) -> Result<u64, String> {
     const WORK_NS_MAX: u64 = 100_000_000;
-    let ns = quantity::read(text, "ns").filter(|ns| *ns <= WORK_NS_MAX);
-    ns.ok_or_else(|| {
-        "it must be a time from 0 to 100ms: a number of ns, or one with a unit, as in 5us".to_owned()
-    })
+    time("ns", 0..=WORK_NS_MAX)(text)
+}
+
+/// Reads a list of locks. Peers and `all` get their usual spelling. Control characters, which no
+/// name has, are escaped, since messages repeat the names.
+fn lock_list(text: &str) -> Result<String, String> {
+    let list = [names::escaped(text)];
+    Ok(locks::entries(&list).into_iter().map(usual).collect::<Vec<_>>().join(","))
+}
+
+/// Reads the name of a peer, or `all`.
+fn peer(text: &str) -> Result<String, String> {
+    Ok(usual(text).to_owned())
+}
+
+/// Peers and `all` without capitals and with their own hyphens; other names as they are.
+fn usual(name: &str) -> &str {
+    const ALL: &str = "all";
+    if names::is_same(name, ALL) { ALL } else { names::peer(name).unwrap_or(name) }
 }
 
 fn seeds(text: &str) -> Result<usize, String> {

@@ -5,18 +5,19 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `echo` | a user's text, as messages repeat it |
 //! | `nearest` | the known names that are nearest to a mistyped name |
 //! | `rust` | the types of the crate `nearlock`, and their locks |
 
+mod echo;
 mod nearest;
 mod rust;
 
-use nearlock_collection::subjects::Subject;
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 
 pub use crate::locks::lock;
-pub use nearest::folded;
-pub(crate) use nearest::nearest;
+pub use echo::{echoed, escaped};
+pub use nearest::{Known, folded, nearest};
 pub(crate) use rust::forgiven;
 pub use rust::{RUST_NAMES, RustName, recommended};
 
@@ -68,17 +69,30 @@ pub const PEERS: &[&str] = &[
     "parking-lot-0.12-rwlock",
 ];
 
-/// Peers, and the locks of the list that are models of their protocols.
-const MODELS: [(&str, &str); 4] = [
-    ("std", "std-mutex-protocol"),
-    ("parking-lot-0.12", "parking-lot-0.12-protocol"),
-    ("parking-lot-0.13", "parking-lot-0.13-protocol"),
-    ("pthread-mutex", "glibc-mutex"),
+/// The peer with this name. Case and hyphens of the name are ignored.
+pub fn peer(name: &str) -> Option<&'static str> {
+    PEERS.iter().copied().find(|peer| is_same(peer, name))
+}
+
+/// A peer, and the lock of the list that is a model of its protocol.
+struct Model {
+    peer: &'static str,
+    lock: &'static str,
+    /// The name of the peer's type in a program.
+    path: &'static str,
+}
+
+/// All models. Of those with the same path, the newest comes first.
+const MODELS: [Model; 4] = [
+    Model { peer: "std", lock: "std-mutex-protocol", path: "std::sync::Mutex" },
+    Model { peer: "parking-lot-0.13", lock: "parking-lot-0.13-protocol", path: "parking_lot::Mutex" },
+    Model { peer: "parking-lot-0.12", lock: "parking-lot-0.12-protocol", path: "parking_lot::Mutex" },
+    Model { peer: "pthread-mutex", lock: "glibc-mutex", path: "pthread_mutex_t" },
 ];
 
 /// A name that is not known.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no {kind} `{name}`{}", remark(kind, name, known))]
+#[error("there is no {kind} `{}`{}", echoed(name), remark(kind, name, known))]
 pub struct UnknownName {
     /// The kind of thing that was asked for: lock, machine, ...
     pub kind: &'static str,
@@ -112,11 +126,16 @@ pub(crate) fn no_workload(name: &str) -> UnknownName {
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// It does not exist.
-    #[error("{0}; or give the path of a machine file")]
+    #[error("{0}; or give the path of a machine file, which `nearlock measure` writes")]
     Unknown(UnknownName),
     /// Its file cannot be used.
-    #[error(transparent)]
+    #[error("{}", in_lines(.0))]
     Spec(SpecError),
+}
+
+/// The message, whose lines may be those of a file, without control characters.
+fn in_lines(error: &SpecError) -> String {
+    error.to_string().lines().map(escaped).collect::<Vec<_>>().join("\n")
 }
 
 /// The built-in machine with this name, or the machine in the file with this path.
@@ -129,6 +148,9 @@ pub fn machine(name_or_path: &str) -> Result<MachineSpec, MachineError> {
     MachineSpec::load(builtin.unwrap_or(name_or_path)).map_err(|error| match error {
         SpecError::UnknownMachine { name, known } => {
             MachineError::Unknown(UnknownName { kind: "machine", name, known })
+        }
+        SpecError::Unreadable { path, source } => {
+            MachineError::Spec(SpecError::Unreadable { path: escaped(&path), source })
         }
         error => MachineError::Spec(error),
     })
@@ -152,19 +174,19 @@ fn remark(kind: &str, name: &str, known: &[&str]) -> String {
         return format!(": it was removed, since {reason}; `{replacement}` replaces it");
     }
     match kind {
-        "lock" if PEERS.contains(&name) => {
-            let model = MODELS.iter().find(|(peer, _)| *peer == name);
-            let model =
-                model.map_or_else(String::new, |(_, lock)| format!("; `{lock}` is a model of its protocol"));
+        "lock" if let Some(peer) = peer(name) => {
+            let model = MODELS.iter().find(|model| model.peer == peer);
+            let model = model
+                .map_or_else(String::new, |model| format!("; `{}` is a model of its protocol", model.lock));
             format!(": it is a peer, for `nearlock bench` only{model}")
         }
-        "peer" if Subject::named(name).is_some() => ": it is a lock; name it with --lock".to_owned(),
+        "peer" if forgiven(name).is_some() => ": it is a lock; name it with --lock".to_owned(),
         _ => {
             let lists = match kind {
                 "lock or peer" => "`nearlock list locks` and `nearlock list peers` show all".to_owned(),
                 kind => format!("`nearlock list {kind}s` shows all"),
             };
-            match suggestion(name, known) {
+            match did_you_mean(&nearest_of(kind, name, known)) {
                 none if none.is_empty() && known.len() <= FEW => format!("; there are: {}", known.join(", ")),
                 none if none.is_empty() => format!("; {lists}"),
                 near => format!("{near} {lists}"),
@@ -173,18 +195,56 @@ fn remark(kind: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
+/// The nearest known names of a kind, each with the spelling that is near if it is another one.
+fn nearest_of(kind: &str, name: &str, known: &[&str]) -> Vec<String> {
+    let descriptions = match kind {
+        "machine" => known.iter().map(|name| description_of_machine(name)).collect(),
+        "workload" => workloads().map(|workload| workload.summary().to_owned()).collect(),
+        _ => Vec::new(),
+    };
+    let described = known.iter().enumerate().map(|(index, &name)| {
+        let description = descriptions.get(index).map_or("", String::as_str);
+        Known { description, ..Known::name(name) }
+    });
+    let spellings = other_spellings().filter(|other| known.contains(&other.name));
+    let show = |near: &Known| match near.spelling {
+        same if same == near.name => format!("`{same}`"),
+        other => format!("`{}` ({other})", near.name),
+    };
+    nearest(name, spellings.chain(described)).iter().map(show).collect()
+}
+
+/// The names that locks have in programs, and those of peers for their models.
+fn other_spellings<'a>() -> impl Iterator<Item = Known<'a>> {
+    let paths = MODELS.iter().flat_map(|model| [model.peer, model.lock].map(|of| (of, model.path)));
+    let peers = MODELS.iter().map(|model| (model.lock, model.peer));
+    let types = RUST_NAMES.iter().map(|row| (row.lock, row.type_name()));
+    paths.chain(types).chain(peers).map(|(name, spelling)| Known::spelled(name, spelling))
+}
+
+fn description_of_machine(name: &str) -> String {
+    MachineSpec::builtin(name).map_or_else(|_| String::new(), |machine| machine.description)
+}
+
 /// Lists of at most this many names are shown in full if no name is near.
 const FEW: usize = 8;
 
 /// `; did you mean ...?` with the nearest names, the nearest first. Empty if no name is near.
 pub fn suggestion(name: &str, known: &[&str]) -> String {
-    let near: Vec<_> = nearest(name, known.iter().copied()).iter().map(|name| format!("`{name}`")).collect();
-    let near: Vec<&str> = near.iter().map(String::as_str).collect();
+    let near = nearest(name, known.iter().copied().map(Known::name));
+    did_you_mean(&near.iter().map(|near| format!("`{}`", near.name)).collect::<Vec<_>>())
+}
+
+/// `; did you mean ...?` with these names. Empty without names.
+pub(crate) fn did_you_mean(quoted: &[String]) -> String {
+    let near: Vec<&str> = quoted.iter().map(String::as_str).collect();
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", any_of(&near)) }
 }
 
 #[cfg(test)]
 mod tests {
+    use nearlock_collection::subjects::Subject;
+
     use super::*;
 
     #[test]
@@ -242,12 +302,57 @@ mod tests {
         let message = lock("std").unwrap_err().to_string();
         assert!(message.contains("`std`: it is a peer, for `nearlock bench` only"), "{message}");
         assert!(message.ends_with("`std-mutex-protocol` is a model of its protocol"), "{message}");
-        for (peer, lock) in MODELS {
+        for Model { peer, lock, .. } in MODELS {
             assert!(PEERS.contains(&peer) && Subject::named(lock).is_some(), "{peer}, {lock}");
         }
-        let unknown = UnknownName { kind: "peer", name: "mcs".to_owned(), known: PEERS.to_vec() };
-        let message = unknown.to_string();
-        assert!(message.contains("`mcs`: it is a lock; name it with --lock"), "{message}");
+        let message = lock("PTHREAD_mutex").unwrap_err().to_string();
+        assert!(message.ends_with("`glibc-mutex` is a model of its protocol"), "{message}");
+        for name in ["mcs", "Mutex"] {
+            let unknown = UnknownName { kind: "peer", name: name.to_owned(), known: PEERS.to_vec() };
+            let message = unknown.to_string();
+            assert!(message.ends_with(&format!("`{name}`: it is a lock; name it with --lock")), "{message}");
+        }
+        assert_eq!(peer("Parking_Lot-0.13"), Some("parking-lot-0.13"));
+        for name in PEERS {
+            assert!(forgiven(name).is_none(), "{name} is a lock and a peer");
+        }
+    }
+
+    #[test]
+    fn the_names_of_programs_lead_to_locks() {
+        for (name, expected) in [
+            ("mutx", "`near-mutex` (Mutex), `linux-mutex` (Mutex) or "),
+            ("mutex2", "`near-mutex` (Mutex), `linux-mutex` (Mutex) or "),
+            ("spinlok", "`qspinlock-preemptible` (SpinLock), "),
+            ("pthread", "`glibc-mutex` (pthread"),
+            ("std::sync::Mutex", "`std-mutex-protocol` (std::sync::Mutex), `near-mutex` (Mutex) or "),
+            ("parking_lot::Mutex", "`parking-lot-0.13-protocol` (parking_lot::Mutex), "),
+        ] {
+            let message = lock(name).unwrap_err().to_string();
+            assert!(message.contains(&format!("; did you mean {expected}")), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_machine_and_a_workload_are_found_by_their_descriptions() {
+        for (name, expected) in [
+            ("xeon", "`westmere-ex-8s`, "),
+            ("AMD", "`epyc-rome-2s` or `epyc-genoa-2s`?"),
+            ("raspberry-pi", "`cortex-a7-quad`?"),
+        ] {
+            let message = machine(name).unwrap_err().to_string();
+            assert!(message.contains(&format!("; did you mean {expected}")), "{message}");
+        }
+        let message = workload("leveldb").unwrap_err().to_string();
+        assert!(message.contains("; did you mean `readrandom`?"), "{message}");
+    }
+
+    #[test]
+    fn a_name_is_repeated_without_its_control_characters() {
+        let message = lock(&"\u{1b}".repeat(1000)).unwrap_err().to_string();
+        assert!(!message.contains('\u{1b}') && message.len() < 200, "{message}");
+        let message = machine("\u{1b}[31m\n/x").unwrap_err().to_string();
+        assert!(message.contains("\\u{1b}[31m\\n/x") && !message.contains('\u{1b}'), "{message}");
     }
 
     #[test]
@@ -265,6 +370,6 @@ mod tests {
         }
         assert!(workload("frob").unwrap_err().to_string().ends_with("; `nearlock list workloads` shows all"));
         let message = machine("haswell-4s").unwrap_err().to_string();
-        assert!(message.contains("haswell-ex-4s") && message.ends_with("machine file"), "{message}");
+        assert!(message.contains("haswell-ex-4s") && message.ends_with("measure` writes"), "{message}");
     }
 }

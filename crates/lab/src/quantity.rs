@@ -26,6 +26,12 @@ pub fn read(text: &str, unit: &str) -> Option<u64> {
     (ps % divisor == 0).then(|| ps / divisor)?.try_into().ok()
 }
 
+/// What [`read`] accepts for a unit of time. `None` for other units, whose numbers have no forms.
+pub fn forms(unit: &str) -> Option<String> {
+    let is_time = UNITS_PS.iter().any(|(name, _)| *name == unit);
+    is_time.then(|| format!("a whole number of {unit}, or a time with its unit: ps, ns, us, ms or s"))
+}
+
 /// Reads a decimal number as a fraction: `1.5` is 15 / 10.
 fn fraction(text: &str) -> Option<(u128, u128)> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -63,5 +69,12 @@ mod tests {
         ] {
             assert_eq!(read(text, unit), expected, "{text} {unit}");
         }
+    }
+
+    #[test]
+    fn the_forms_name_all_units() {
+        let forms = forms("s").unwrap();
+        assert!(UNITS_PS.iter().all(|(name, _)| forms.contains(name) || !name.is_ascii()), "{forms}");
+        assert_eq!(super::forms("lines"), None);
     }
 }

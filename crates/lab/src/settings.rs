@@ -3,13 +3,15 @@
 mod assignment;
 pub(crate) mod fields;
 mod known;
+mod unknown;
 
 use nearlock_collection::subjects::Subject;
 use nearlock_core::settings::{Setting, SettingInfo};
 pub use nearlock_sim::spec::Value;
 use nearlock_sim::spec::{MachineSpec, SpecError};
 
-use crate::names::{self, UnknownName, suggestion};
+use crate::names::{self, UnknownName, echoed};
+use crate::quantity;
 use crate::simulate::{AnyWorkload, Limits, Placement, Simulation, Start, workloads};
 pub use assignment::Assignment;
 pub(crate) use fields::any_of;
@@ -38,21 +40,27 @@ impl Group {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
     /// The text does not have this form.
-    #[error("`{text}` is no setting: write NAME.KEY=VALUE, as in cna-v13.threshold-ns=1000000")]
+    #[error("`{}` is no setting: write NAME.KEY=VALUE{near}", echoed(text))]
     Form {
         /// The given text.
         text: String,
+        /// The settings with this key, or an example.
+        near: String,
     },
     /// The setting does not exist, or is not in an allowed group.
-    #[error("there is no setting `{name}` here{} `nearlock list settings` shows all", of_which(name, known))]
+    #[error("there is no setting `{}` here{near}", echoed(name))]
     Unknown {
         /// `NAME.KEY`.
         name: String,
-        /// The existing settings.
-        known: Vec<&'static str>,
+        /// The nearest settings, and the list of all.
+        near: String,
     },
     /// The value is outside the limits or not a number.
-    #[error("{name} must be {range}, not `{value}`")]
+    #[error(
+        "{name} must be {range}, not `{}`{}",
+        echoed(value),
+        forms.as_ref().map_or_else(String::new, |forms| format!(": write {forms}"))
+    )]
     Value {
         /// `NAME.KEY`.
         name: &'static str,
@@ -60,6 +68,8 @@ pub enum SettingError {
         range: String,
         /// The given value.
         value: String,
+        /// How values are written, if this one cannot be read.
+        forms: Option<String>,
     },
     /// The machine refuses the setting.
     #[error(transparent)]
@@ -70,17 +80,18 @@ impl From<SpecError> for SettingError {
     fn from(error: SpecError) -> Self {
         match error {
             SpecError::UnknownSetting { key, .. } => {
-                Self::Unknown { name: format!("{MACHINE}{key}"), known: MachineSpec::setting_names() }
+                Self::unknown(&format!("{MACHINE}{key}"), &[Group::Machine])
+            }
+            SpecError::Setting { name, value, mut problem } => {
+                let is_time = name.ends_with("-ns") && value.parse::<f64>().is_err();
+                if let Some(forms) = quantity::forms("ns").filter(|_| is_time) {
+                    problem = format!("{problem}: write {forms}");
+                }
+                Self::Machine(SpecError::Setting { name, value: echoed(&value), problem })
             }
             error => Self::Machine(error),
         }
     }
-}
-
-/// The nearest settings, or a semicolon if there are none.
-fn of_which(name: &str, known: &[&str]) -> String {
-    let near = suggestion(name, known);
-    if near.is_empty() { ";".to_owned() } else { near }
 }
 
 /// All settings, with their defaults or with the values that were set.

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Format, ThreadRange, WaitPolicy, work_ns};
+use super::mistakes::expected;
+use super::{Format, ThreadRange, WaitPolicy, lock_list, peer, time, work_ns};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,20 +23,23 @@ quartiles are more reliable than nanoseconds. To see the noise, name a lock twic
 figures that are not measured are null or empty, and each baseline has its own rows.
 docs/guide/benchmark.md explains the figures.";
 
+/// Flags of other commands, with those that are meant.
+const EXPECTED: [(&str, &str); 2] = [("seeds", "--rounds"), ("nwriters", "--threads")];
+
 /// Measures locks against each other on this machine.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args = EXPECTED.map(|(flag, right)| expected(flag, right)))]
 pub struct BenchArgs {
     /// What to measure [default: uncontended,parallel,free,oversubscribed]
-    #[arg(long, value_enum, value_name = "MODE,...", value_delimiter = ',')]
+    #[arg(long, value_enum, ignore_case = true, value_name = "MODE,...", value_delimiter = ',')]
     pub mode: Vec<BenchMode>,
     /// Locks (`nearlock list locks`) and peers (`nearlock list peers`), or `all`: all locks except
     /// those that are broken on purpose [default: near-mutex; with --read-percent, all with
     /// readers]
-    #[arg(long, alias = "locks", value_name = "L,L,...")]
+    #[arg(long, alias = "locks", value_name = "L,L,...", value_parser = lock_list)]
     pub lock: Vec<String>,
     /// Peers: locks of other projects (`nearlock list peers`), in addition to --lock; or `all`.
-    #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
+    #[arg(long, value_name = "P,P,...", value_delimiter = ',', value_parser = peer)]
     pub peers: Vec<String>,
     /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 4x (four for each CPU that this
     /// process may use) [default: 1,2,4,8,16,32,64; for calls 1,1x,4x]
@@ -57,14 +61,14 @@ pub struct BenchArgs {
     pub rounds: usize,
     /// Locks or peers that all others are compared with, one at a time [default: the first lock;
     /// without --lock and --peers, parking-lot-0.13]
-    #[arg(long, value_name = "L,L,...")]
+    #[arg(long, value_name = "L,L,...", value_parser = lock_list)]
     pub baseline: Vec<String>,
-    /// Length of a lock's window in a round, in ms [default: 50, or less, down to 10, so that the
-    /// run takes less than 10 minutes]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    /// Length of a lock's window in a round, in ms or with a unit [default: 50, or less, down to
+    /// 10, so that the run takes less than 10 minutes]
+    #[arg(long, value_name = "TIME", value_parser = time("ms", 1..=60_000))]
     pub duration_ms: Option<u64>,
     /// How threads wait.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "HOW")]
     pub wait: WaitPolicy,
     /// Change a setting of a lock (`nearlock list settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
@@ -74,7 +78,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// How to write the results.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 }
 
@@ -89,8 +93,10 @@ pub enum BenchMode {
     /// The same without pinning; together with --mode oversubscribed, no more threads than CPUs
     Free,
     /// The same without pinning, with more threads than CPUs
+    #[value(alias = "over-subscribed")]
     Oversubscribed,
     /// The time from the release to the return of a waiter on another CPU
+    #[value(alias = "hand-over")]
     Handover,
     /// Threads that open and close a file each: the locks and counts that they share in the kernel
     Open1,

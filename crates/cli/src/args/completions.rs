@@ -20,6 +20,6 @@ its rc.elv. In a list with commas, only the first name is completed.";
 #[command(after_help = INSTALL)]
 pub struct CompletionsArgs {
     /// The shell.
-    #[arg(value_enum, value_name = "SHELL")]
+    #[arg(value_enum, ignore_case = true, value_name = "SHELL")]
     pub shell: Shell,
 }

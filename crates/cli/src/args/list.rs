@@ -16,7 +16,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ListArgs {
     /// What to list. Without it, the available lists.
-    #[arg(value_enum, value_name = "LIST")]
+    #[arg(value_enum, ignore_case = true, value_name = "LIST")]
     pub what: Option<Listed>,
     /// Only names that contain one of these words. Case and hyphens are ignored.
     #[arg(value_name = "WORD")]
@@ -25,7 +25,7 @@ pub struct ListArgs {
     #[arg(long)]
     pub all: bool,
     /// How to write the list.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 }
 

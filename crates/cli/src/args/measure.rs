@@ -32,6 +32,6 @@ pub struct MeasureArgs {
     #[arg(long)]
     pub quick: bool,
     /// Priority of the threads that measure.
-    #[arg(long, value_enum, default_value_t, value_name = "PRIORITY")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "PRIORITY")]
     pub priority: Priority,
 }

@@ -10,6 +10,7 @@ pub enum Priority {
     #[default]
     High,
     /// The priority of the command itself
+    #[value(aliases = ["as_started", "asstarted"])]
     AsStarted,
 }
 

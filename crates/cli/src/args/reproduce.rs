@@ -7,6 +7,7 @@ use clap::Args;
 
 use nearlock_lab::band::{Change, PARAMETERS, Parameter};
 use nearlock_lab::mechanisms::MECHANISMS;
+use nearlock_lab::names;
 use nearlock_lab::reproduce::Vary;
 use nearlock_lab::sweep::quoted;
 
@@ -71,7 +72,7 @@ fn after_help() -> String {
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct ReproduceArgs {
-    /// Tables (`nearlock list tables`) [default: all]
+    /// Tables (`nearlock list tables`), or `all` [default: all]
     #[arg(value_name = "TABLE")]
     pub tables: Vec<String>,
     /// Use fewer seeds and a shorter window: four minutes for all tables on two processors.
@@ -93,7 +94,7 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub mechanisms: bool,
     /// How to write the results.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "FORMAT")]
     pub format: Format,
     /// Exit with 1 if the mean absolute error of a table exceeds its bound.
     #[arg(long)]
@@ -109,6 +110,13 @@ pub struct ReproduceArgs {
 }
 
 impl ReproduceArgs {
+    /// Replaces `all` by no table, which means all.
+    pub(super) fn all_is_no_table(&mut self) {
+        if self.tables.iter().any(|table| names::is_same(table, "all")) {
+            self.tables.clear();
+        }
+    }
+
     /// The command, without the directory of its results.
     pub fn command(&self) -> String {
         let mut words = vec!["nearlock reproduce".to_owned()];

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Format, ThreadRange, seeds};
+use super::{Format, ThreadRange, lock_list, seeds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +31,7 @@ pub struct SimulateArgs {
     pub workload: String,
     /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...] with its own switches and
     /// settings, as in 'linux-mutex[handoff=off]'.
-    #[arg(long, alias = "locks", value_name = "L,L,...", required = true)]
+    #[arg(long, alias = "locks", value_name = "L,L,...", required = true, value_parser = lock_list)]
     pub lock: Vec<String>,
     /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 1x (one for each CPU of the
     /// machine). Most workloads have at most one thread for each CPU.
@@ -53,7 +53,7 @@ pub struct SimulateArgs {
     #[arg(long)]
     pub lockstat: bool,
     /// How to write the results.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "FORMAT")]
     pub format: Format,
     /// Also write the results into this directory, as a picture (SVG), JSON and CSV. The
     /// directory is created if necessary; files of the same name are replaced.

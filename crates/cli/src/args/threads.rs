@@ -1,7 +1,10 @@
 //! Numbers of threads, as every command takes them.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+
+use clap::error::ErrorKind;
 
 /// A number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,15 @@ impl ThreadCount {
     }
 }
 
+impl fmt::Display for ThreadCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exactly(threads) => write!(f, "{threads}"),
+            Self::PerCpu(each) => write!(f, "{each}x"),
+        }
+    }
+}
+
 /// A number of threads, or all numbers from one to another: `8`, `4x`, `1..8` or `1-8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadRange {
@@ -48,20 +60,41 @@ impl ThreadRange {
     }
 
     /// The numbers of threads on a machine with this many CPUs.
-    fn resolve(self, cpus: usize) -> RangeInclusive<usize> {
-        self.first.resolve(cpus)..=self.last.resolve(cpus)
+    fn resolve(self, cpus: usize) -> Result<RangeInclusive<usize>, EmptyRange> {
+        let numbers = self.first.resolve(cpus)..=self.last.resolve(cpus);
+        if numbers.is_empty() { Err(EmptyRange { range: self, cpus }) } else { Ok(numbers) }
     }
 }
 
-/// All numbers of these ranges on a machine with this many CPUs, in their order, each once.
+/// A range whose end is less than its begin on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--threads {}..{}: empty range: {} is {} here",
+    range.first, range.last, range.last, range.last.resolve(*cpus)
+)]
+struct EmptyRange {
+    range: ThreadRange,
+    cpus: usize,
+}
+
+/// All numbers of these ranges on a machine with this many CPUs, in their order, each once. An
+/// empty range ends the process, as other mistakes on the command line do.
 pub fn resolve(ranges: &[ThreadRange], cpus: usize) -> Vec<usize> {
+    try_resolve(ranges, cpus).unwrap_or_else(|empty| {
+        clap::Error::raw(ErrorKind::ValueValidation, format_args!("{empty}\n")).exit()
+    })
+}
+
+fn try_resolve(ranges: &[ThreadRange], cpus: usize) -> Result<Vec<usize>, EmptyRange> {
     let mut numbers = Vec::new();
-    for number in ranges.iter().flat_map(|range| range.resolve(cpus)) {
-        if !numbers.contains(&number) {
-            numbers.push(number);
+    for range in ranges {
+        for number in range.resolve(cpus)? {
+            if !numbers.contains(&number) {
+                numbers.push(number);
+            }
         }
     }
-    numbers
+    Ok(numbers)
 }
 
 /// The greatest length of a range. A run with more cells would take too long.
@@ -84,7 +117,7 @@ impl FromStr for ThreadRange {
             | (ThreadCount::PerCpu(a), ThreadCount::PerCpu(b))
                 if a > b =>
             {
-                Err(format!("a range begins with the smaller number, as in {b}..{a}"))
+                Err(format!("empty range: begin with {last}, as in {last}..{first}"))
             }
             (ThreadCount::Exactly(a), ThreadCount::Exactly(b)) if b - a >= RANGE_MAX => {
                 Err(format!("a range has at most {RANGE_MAX} numbers"))
@@ -103,7 +136,7 @@ mod tests {
 
     fn resolved(texts: &[&str]) -> Vec<usize> {
         let ranges: Vec<ThreadRange> = texts.iter().map(|text| text.parse().expect(text)).collect();
-        resolve(&ranges, 4)
+        try_resolve(&ranges, 4).expect("no range is empty")
     }
 
     #[test]
@@ -112,7 +145,8 @@ mod tests {
         assert_eq!(resolved(&["1..=4", "2-5"]), [1, 2, 3, 4, 5]);
         assert_eq!(resolved(&["8", "1x", "2X"]), [8, 4]);
         assert_eq!(resolved(&["3..1x"]), [3, 4]);
-        assert_eq!(resolved(&["7..1x"]), [0_usize; 0], "nothing from 7 to 4");
+        let empty = try_resolve(&["1".parse().unwrap(), "7..1x".parse().unwrap()], 4).unwrap_err();
+        assert_eq!(empty.to_string(), "--threads 7..1x: empty range: 1x is 4 here");
     }
 
     #[test]
@@ -122,8 +156,8 @@ mod tests {
             ("x", "as in 4x"),
             ("-1", "1 or more"),
             ("1..", "as in 1..8"),
-            ("8..1", "as in 1..8"),
-            ("4x..1x", "as in 1..4"),
+            ("8..1", "empty range: begin with 1, as in 1..8"),
+            ("4x..1x", "empty range: begin with 1x, as in 1x..4x"),
             ("1..100000", "at most 4096"),
             ("1x..8", "as in 1x..4x"),
             ("1..2..3", "1 or more"),

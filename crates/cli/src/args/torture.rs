@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{Format, at_least_one};
+use super::mistakes::expected;
+use super::{Format, at_least_one, lock_list, time};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,16 +25,24 @@ the middle of the second quarter is compared with that of the last. By default,
 cna.shuffle-reduction and cna-v13.shuffle-reduction are 2 here and cna-v13.threshold-ns is 1000000,
 so that every path of CNA is taken often. A path after NOT TAKEN was not tested.";
 
+/// Flags that one would expect, with those that are meant. There are two numbers of threads.
+const EXPECTED: [(&str, &str); 4] = [
+    ("threads", "--nwriters"),
+    ("writers", "--nwriters"),
+    ("duration", "--shutdown-secs"),
+    ("seconds", "--shutdown-secs"),
+];
+
 /// Tortures locks on this machine, as the kernel's locktorture does.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args = EXPECTED.map(|(flag, right)| expected(flag, right)))]
 pub struct TortureArgs {
     /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...] with its own switches and
     /// settings, as in 'linux-mutex[handoff=off]'; or `all` that are not broken on purpose.
-    #[arg(value_name = "LOCK,...|all", required_unless_present = "lock")]
+    #[arg(value_name = "LOCK,...|all", required_unless_present = "lock", value_parser = lock_list)]
     pub locks: Vec<String>,
     /// The same, as a flag like that of other commands.
-    #[arg(long, alias = "locks", value_name = "L,L,...", conflicts_with = "locks")]
+    #[arg(long, alias = "locks", value_name = "L,L,...", conflicts_with = "locks", value_parser = lock_list)]
     pub lock: Vec<String>,
     /// Number of writers, with the readers up to 8192 [default: twice the CPUs, at least 4; half as
     /// many if the lock has readers]
@@ -53,21 +62,21 @@ pub struct TortureArgs {
     /// ms to some 100 ms. A lock fails if its threads leak memory.
     #[arg(long, conflicts_with_all = ["cancel_storm", "cancellations", "nreaders", "lockstat", "stutter", "numa_nodes"])]
     pub churn: bool,
-    /// How long to torture each lock, in s.
-    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    /// How long to torture each lock, in s or with a unit.
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = time("s", 1..=1_000_000))]
     pub shutdown_secs: u64,
     /// Interval of the reports to standard error, in s; 0: none.
-    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = time("s", 0..=1_000_000))]
     pub stat_interval: u64,
     /// Let all threads run for this many s, then pause as long, and so on; 0: no pauses (the
     /// kernel: 5).
-    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = time("s", 0..=1_000_000))]
     pub stutter: u64,
     /// Length of the rare long holds, in ms; 0: none.
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(..=60_000))]
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = time("ms", 0..=60_000))]
     pub long_hold: u64,
     /// How threads wait.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "HOW")]
     pub wait: WaitPolicy,
     /// Number of synthetic NUMA nodes, which the threads get in turn [default: according to the
     /// settings `numa.*`: the machine's own, or two synthetic ones if it has only one]
@@ -77,7 +86,7 @@ pub struct TortureArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=100))]
     pub priority_percent: u64,
     /// A lock that no thread acquires for this many s is hung, and fails.
-    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = time("s", 1..=1_000_000))]
     pub hang_secs: u64,
     /// Record waits and holds of each lock, and show them in the columns of LOCK_PROFILING(9) and
     /// the events of lockstat(1) of FreeBSD. Not with --format csv.
@@ -87,7 +96,7 @@ pub struct TortureArgs {
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
     /// How to write the results.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 }
 

@@ -37,10 +37,10 @@ pub struct ValidateArgs {
     #[arg(long)]
     pub check: bool,
     /// Priority of the threads that measure.
-    #[arg(long, value_enum, default_value_t, value_name = "PRIORITY")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "PRIORITY")]
     pub priority: Priority,
     /// How to write the results.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "FORMAT")]
     pub format: Format,
     /// Write the results into this directory too, as JSON and CSV. It is made if it is not there;
     /// files of the same name are replaced.

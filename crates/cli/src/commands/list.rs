@@ -20,10 +20,11 @@ use crate::report::text::{list_table, wrapped};
 
 /// No row has a name that contains one of the words.
 #[derive(Debug, thiserror::Error)]
-#[error("no name in the list of {list} contains {}{near}; `nearlock list {list}` shows all", quoted.join(" or "))]
+#[error("no name in the list of {list} contains {}{near} `nearlock list {list}` shows all", quoted.join(" or "))]
 struct NoMatch {
     list: &'static str,
     quoted: Vec<String>,
+    /// The nearest names, or a semicolon if there are none.
     near: String,
 }
 
@@ -56,8 +57,9 @@ impl List {
         self.rows.retain(is_meant);
         if self.rows.is_empty() {
             let known: Vec<&str> = all.iter().map(String::as_str).collect();
-            let near = words.iter().map(|word| names::suggestion(word, &known)).collect();
-            let quoted = words.iter().map(|word| format!("`{word}`")).collect();
+            let near: String = words.iter().map(|word| names::suggestion(word, &known)).collect();
+            let near = if near.is_empty() { ";".to_owned() } else { near };
+            let quoted = words.iter().map(|word| format!("`{}`", names::echoed(word))).collect();
             return Err(NoMatch { list: list.name(), quoted, near });
         }
         Ok(self)
@@ -85,7 +87,16 @@ impl List {
 
 /// Prints the requested list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
-    let Some(what) = args.what else { return lists() };
+    let mut out = io::stdout().lock();
+    let Some(what) = args.what else {
+        let lists = lists();
+        match args.format {
+            Format::Json => lists.json(&mut out)?,
+            Format::Csv => lists.csv(&mut out)?,
+            Format::Text => writeln!(out, "{}", lists.table(&["command", "what it lists"], 1))?,
+        }
+        return Ok(Ending::Success);
+    };
     let list = match what {
         Listed::Locks => locks::list(),
         Listed::Switches => switches(),
@@ -101,7 +112,6 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
         Listed::Topology => List::new(&["fact", "value"], topology::facts_of_this_machine()),
     };
     let list = list.filtered(what, &args.words)?;
-    let mut out = io::stdout().lock();
     match args.format {
         Format::Json => list.json(&mut out)?,
         Format::Csv => list.csv(&mut out)?,
@@ -110,14 +120,13 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Success)
 }
 
-/// Prints the available lists.
-fn lists() -> anyhow::Result<Ending> {
+/// The available lists.
+fn lists() -> List {
     let rows = Listed::value_variants().iter().map(|listed| {
         let help = listed.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
         [format!("nearlock list {}", listed.name()), help.unwrap_or_default()]
     });
-    writeln!(io::stdout().lock(), "{}", list_table(&["command", "what it lists"], 1, rows))?;
-    Ok(Ending::Success)
+    List::new(&["command", "summary"], rows)
 }
 
 /// The list for people.

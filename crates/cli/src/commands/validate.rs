@@ -110,7 +110,10 @@ fn check_described(machine: &MachineSpec, this: &TestBed) -> anyhow::Result<()> 
     };
     let described = measured.processor.as_str();
     if let Some(model) = this.model.as_deref().filter(|model| *model != described) {
-        bail!("--machine: {} describes a {described}, and this machine is a {model}. {REMEDY}", machine.name);
+        bail!(
+            "--machine: {} is described for {described}, and this machine has {model}. {REMEDY}",
+            machine.name
+        );
     }
     Ok(())
 }

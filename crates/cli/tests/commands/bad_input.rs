@@ -51,6 +51,9 @@ fn unknown_names() {
         ("bench --locks ticket[frob=1]", "ticket has no switch or setting `frob`; it has none"),
         ("bench --baseline cna[threshold-ns=x]", "cna: threshold-ns must be 0 to 100000000000 ns, not `x`"),
         ("list lock", "locks, switches, peers, workloads, machines, tables, settings, topology"),
+        ("list switches cnaa", "; did you mean `cna` or `cna-v13`? `nearlock list switches` shows all"),
+        ("list settings treshold", "`cna-v13.threshold-ns`? `nearlock list settings` shows all"),
+        ("list locks frob", "contains `frob`; `nearlock list locks` shows all"),
         ("frob", "frob"),
     ] {
         assert_refused(args, &[expected]);
@@ -89,7 +92,7 @@ fn unknown_or_absurd_settings() {
         ("numa.node=1", "did you mean `numa.mode`"),
         ("numa.synthetic-nodes=0", "must be 1 to 1024 nodes"),
         ("simulation.window-ns=-1", "not `-1`"),
-        ("machine.colour=red", "`nearlock list settings` shows all"),
+        ("machine.colour=red", "`nearlock list settings machine` shows all"),
         ("machine.smp=1", "did you mean `machine.smt`"),
         ("simulation.window-ns=1parsec", "not `1parsec`"),
         ("machine.smt=0", "1 to 8"),
@@ -104,7 +107,11 @@ fn unknown_or_absurd_settings() {
     );
     assert_refused(
         "torture mcs --set machine.smt=1",
-        &["no setting `machine.smt` here", "`nearlock list settings` shows all"],
+        &["no setting `machine.smt` here", "only locks have settings here", "nearlock list settings cna "],
+    );
+    assert_refused(
+        &format!("{SIMULATE} --set cna.threshold-ns=1m"),
+        &["not `1m`: write a whole number of ns, or a time with its unit: ps, ns, us, ms or s"],
     );
 }
 
@@ -150,6 +157,44 @@ fn numbers() {
         (format!("{SIMULATE} --format xml"), vec!["--format", "text, json, csv"]),
     ] {
         assert_refused(&args, &expected);
+    }
+}
+
+#[test]
+fn a_range_of_threads_that_is_empty() {
+    let simulate = "simulate --machine haswell-ex-4s --lock mcs";
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let here = cpus + 1;
+    for (args, expected) in [
+        (
+            format!("{simulate} --threads 200..1x"),
+            "--threads 200..1x: empty range: 1x is 144 here".to_owned(),
+        ),
+        (
+            format!("{simulate} --threads 1,80..1x --set machine.smt=1"),
+            "empty range: 1x is 72 here".to_owned(),
+        ),
+        (format!("{simulate} --threads 8..1"), "empty range: begin with 1, as in 1..8".to_owned()),
+        (format!("{simulate} --threads 4x..1x"), "empty range: begin with 1x, as in 1x..4x".to_owned()),
+        (format!("bench --threads {here}..1x --lock mutex"), format!("empty range: 1x is {cpus} here")),
+        (format!("bench --mode free --threads {here}..1x"), format!("empty range: 1x is {cpus} here")),
+    ] {
+        assert_refused(&args, &[&expected]);
+    }
+}
+
+#[test]
+fn times_in_units_that_do_not_exist_or_are_too_small() {
+    for (args, expected) in [
+        ("bench --duration-ms 5q", "1 to 60000 ms: a whole number of ms, or a time with its unit: ps, ns,"),
+        ("bench --duration-ms 61s", "1 to 60000 ms"),
+        ("bench --section-ns 1s", "0 to 100000000 ns: a whole number of ns, or a time with its unit"),
+        ("torture mcs --shutdown-secs 1ms", "1 to 1000000 s: a whole number of s, or a time with its unit"),
+        ("torture mcs --hang-secs 0.5s", "1 to 1000000 s: a whole number of s"),
+        ("torture mcs --stat-interval soon", "0 to 1000000 s: a whole number of s"),
+        ("torture mcs --long-hold 1h", "0 to 60000 ms: a whole number of ms"),
+    ] {
+        assert_refused(args, &[expected]);
     }
 }
 

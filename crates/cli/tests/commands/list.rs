@@ -119,6 +119,27 @@ fn a_word_selects_from_each_list_and_all_lists_have_json_and_csv() {
 }
 
 #[test]
+fn the_lists_are_listed_in_each_format() {
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_str(&list_of("--format json")).expect("JSON");
+    let all = list("");
+    assert!(rows.len() == 8 && rows.len() + 1 == list_of("--format csv").lines().count());
+    assert!(rows.iter().all(|row| all.contains(row["command"].as_str().expect("a text"))), "{rows:?}");
+}
+
+#[test]
+fn the_settings_of_locks_are_those_of_the_list_that_bench_names() {
+    let refused = nearlock("bench --set machine.smt=1").err.replace('\n', " ");
+    let (_, command) = refused.split_once("`nearlock list ").expect("it names a list");
+    let (words, _) = command.split_once('`').expect("the command ends");
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_str(&list_of(&format!("{words} --format json"))).expect("JSON");
+    let listed: Vec<_> = rows.iter().map(|row| row["setting"].as_str().expect("a text")).collect();
+    let known: Vec<_> = nearlock_lab::Setting::ALL.iter().map(|setting| setting.info().name).collect();
+    assert_eq!(listed, known);
+}
+
+#[test]
 fn the_topology_is_that_of_this_machine() {
     let out = list("topology");
     let fact = |name: &str| {

@@ -4,7 +4,7 @@ use crate::support::{assert_fits, keys, nearlock, sorted};
 
 #[test]
 fn working_locks_pass() {
-    let run = nearlock("torture ttas,mcs --shutdown-secs 1 --stat-interval 1 --hang-secs 120");
+    let run = nearlock("torture ttas,mcs --shutdown-secs 1s --stat-interval 1000ms --hang-secs 120");
     assert_eq!(run.code, 0, "{}", run.err);
     assert_fits(&run.out);
     let lines: Vec<_> = run.out.lines().filter(|line| line.contains("-torture: ")).collect();

@@ -76,7 +76,10 @@ fn the_description_of_another_machine_is_refused() {
     let is_processor = |line: &&str| line.starts_with("processor = ");
     let line = text.lines().find(is_processor).expect("the file has it");
     fs::write(&file, text.replace(line, "processor = \"Abacus 7\"")).expect("the directory is ours");
-    assert_refused(&format!("validate --machine {file}"), &["describes a Abacus 7", "this machine is a "]);
+    assert_refused(
+        &format!("validate --machine {file}"),
+        &["is described for Abacus 7", "this machine has "],
+    );
 }
 
 #[test]
@@ -111,7 +114,10 @@ fn slips() {
     for (args, expected) in [
         ("validate --machine epyc-genoa", "did you mean `epyc-genoa-2s`"),
         ("validate --machine no/such.toml", "cannot read"),
-        ("validate --set sections.think-ns=1", "no setting `sections.think-ns` here"),
+        (
+            "validate --set sections.think-ns=1",
+            "no setting `sections.think-ns` here; `nearlock list settings machine` shows",
+        ),
         ("validate --set machine.l1-ns=-1", "l1"),
         ("validate --format xml", "text, json, csv"),
         ("validate --out /dev/null/x", "--out /dev/null/x"),

@@ -64,6 +64,11 @@ impl RustName {
     pub fn of(lock: &str) -> Option<&'static RustName> {
         RUST_NAMES.iter().find(|name| name.lock == lock)
     }
+
+    /// The last part of the path: `SpinLock`.
+    pub(super) fn type_name(&self) -> &'static str {
+        self.path.rsplit("::").next().unwrap_or(self.path)
+    }
 }
 
 /// The lock with this name. Case, hyphens and path of the name are ignored: `CNA` is `cna`,
@@ -76,12 +81,12 @@ pub fn forgiven(name: &str) -> Option<&'static Subject> {
     }
     let by_lock = SUBJECTS.iter().find(|subject| folded(subject.name) == given);
     // `TicketLock` is understood, too, where there is only the raw lock.
-    let type_of = |path: &'static str| {
-        let last = path.rsplit("::").next().unwrap_or(path);
-        last.strip_prefix("Raw").unwrap_or(last)
+    let type_of = |row: &RustName| {
+        let name = row.type_name();
+        name.strip_prefix("Raw").unwrap_or(name)
     };
     let by_type = || {
-        let is_named = |row: &&RustName| folded(row.path) == given || folded(type_of(row.path)) == given;
+        let is_named = |row: &&RustName| folded(row.path) == given || folded(type_of(row)) == given;
         RUST_NAMES.iter().find(is_named).and_then(|row| Subject::named(row.lock))
     };
     by_lock.or_else(by_type)

@@ -28,7 +28,7 @@ impl Assignment {
     /// If the text has another form, if these groups have no such setting, or if the setting cannot
     /// have this value.
     pub fn parse(text: &str, groups: &[Group]) -> Result<Self, SettingError> {
-        let form = || SettingError::Form { text: text.to_owned() };
+        let form = || SettingError::form(text, groups);
         let (name, value) = text.split_once('=').ok_or_else(form)?;
         let (name, value) = (name.trim(), value.trim());
         if !name.contains('.') {

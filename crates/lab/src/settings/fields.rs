@@ -121,6 +121,14 @@ impl Values {
             Self::Words(words) => words.iter().find(|word| **word == text).copied().map(Value::Word),
         }
     }
+
+    /// What a time looks like, if this text is none.
+    pub(super) fn forms_instead_of(&self, text: &str) -> Option<String> {
+        match self {
+            Self::Numbers { unit, .. } if quantity::read(text, unit).is_none() => quantity::forms(unit),
+            Self::Numbers { .. } | Self::Words(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Values {

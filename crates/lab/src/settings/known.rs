@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use nearlock_core::settings::Setting;
+use nearlock_sim::spec::MachineSpec;
 
 use super::fields::{self, FieldRow, Values};
 use super::{
@@ -77,10 +78,10 @@ pub(super) fn rows_of(group: Group) -> Vec<SettingRow> {
 }
 
 /// The names of the settings in these groups.
-fn names(groups: &[Group]) -> Vec<&'static str> {
+pub(super) fn names(groups: &[Group]) -> Vec<&'static str> {
     let of_group = |group: &Group| match group {
         Group::Lock => Setting::ALL.iter().map(|setting| setting.info().name).collect(),
-        Group::Machine => vec!["machine.KEY (see `nearlock list settings`)"],
+        Group::Machine => MachineSpec::setting_names(),
         Group::Simulation | Group::Workload => {
             fields_of(*group).map(|field| field.name.as_str()).collect::<Vec<_>>()
         }
@@ -94,7 +95,7 @@ impl Known {
         let locks = Setting::ALL.iter().map(|&setting| Self::Lock(setting));
         let mut all = locks.chain(FIELDS.iter().map(Self::Field));
         let found = all.find(|known| known.name() == name && groups.contains(&known.group()));
-        found.ok_or_else(|| SettingError::Unknown { name: name.to_owned(), known: names(groups) })
+        found.ok_or_else(|| SettingError::unknown(name, groups))
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -135,8 +136,9 @@ impl Known {
     }
 
     fn refused(self, value: impl ToString) -> SettingError {
-        let range = self.values().to_string();
-        SettingError::Value { name: self.name(), range, value: value.to_string() }
+        let (values, value) = (self.values(), value.to_string());
+        let forms = values.forms_instead_of(&value);
+        SettingError::Value { name: self.name(), range: values.to_string(), value, forms }
     }
 }
 

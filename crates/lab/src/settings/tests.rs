@@ -65,6 +65,7 @@ fn the_hops_of_pairs_are_set() {
 fn refusals_say_what_there_is() {
     assert!(refused("threshold").contains("NAME.KEY=VALUE"));
     assert!(refused("threshold=1").contains("NAME.KEY=VALUE"));
+    assert!(refused("frob").ends_with("NAME.KEY=VALUE, as in cna-v13.threshold-ns=1000000"));
     let message = refused("cna-v13.treshold-ns=1");
     assert!(message.contains("did you mean `cna-v13.threshold-ns`"), "{message}");
     assert!(message.ends_with("`nearlock list settings` shows all"), "{message}");
@@ -75,6 +76,48 @@ fn refusals_say_what_there_is() {
     assert!(refused("numa.mode=1").contains("off, on or auto, not `1`"));
     assert!(refused("cna-v13.priority-waiters=2").contains("0 or 1, not `2`"));
     assert!(refused("locktorture.priority-percent=101").contains("0 to 100 %"));
+}
+
+#[test]
+fn a_key_alone_leads_to_its_settings() {
+    for (text, expected) in [
+        ("threshold-ns=1ms", "; did you mean `cna.threshold-ns` or `cna-v13.threshold-ns`?"),
+        ("treshold-ns=1ms", "; did you mean `cna.threshold-ns`"),
+        ("section-ns=200", "`mutex-section.section-ns`?"),
+        ("smt=1", "; did you mean `machine.smt`"),
+        ("machine.cpus=8", "; did you mean `machine.cores-per-socket`, `machine.nodes` or `machine.smt`?"),
+        ("machine.socket=2", "; did you mean `machine.nodes`"),
+    ] {
+        let message = refused(text);
+        assert!(message.contains(expected), "{message}");
+        assert!(message.contains("? `nearlock list settings"), "{message}");
+    }
+}
+
+#[test]
+fn what_is_no_time_is_told_the_forms() {
+    const FORMS: &str = ": write a whole number of ns, or a time with its unit: ps, ns, us, ms or s";
+    for text in ["cna.threshold-ns=1m", "simulation.window-ns=soon", "machine.wake-latency-ns=1m"] {
+        assert!(refused(text).ends_with(FORMS), "{}", refused(text));
+    }
+    for text in ["cna.threshold-ns=1000s", "locktorture.priority-percent=x", "machine.smt=x"] {
+        assert!(!refused(text).contains("write"), "{}", refused(text));
+    }
+}
+
+#[test]
+fn a_setting_is_repeated_without_its_control_characters() {
+    let long = "\u{1b}".repeat(1000);
+    for text in [
+        long.clone(),
+        format!("cna.{long}=1"),
+        format!("cna.threshold-ns={long}"),
+        format!("machine.{long}=1"),
+        format!("machine.smt={long}"),
+    ] {
+        let message = refused(&text);
+        assert!(!message.contains('\u{1b}') && message.len() < 300, "{message}");
+    }
 }
 
 #[test]
@@ -131,7 +174,16 @@ fn a_group_that_does_not_count_here_is_unknown_here() {
         message.contains("no setting `machine.smt` here") && !message.contains("simulation"),
         "{message}"
     );
+    assert!(
+        message.ends_with(
+            "only locks have settings here: `nearlock list settings cna hmcs.local-pass-limit \
+             cohort.local-pass-limit spin.budget-ns freebsd numa` shows them"
+        ),
+        "{message}"
+    );
     assert!(Configuration::new(&[Group::Machine]).set("machine.smt=1").is_ok());
+    let message = Configuration::new(&[Group::Machine]).set("cna.threshold-ns=1").unwrap_err().to_string();
+    assert!(message.ends_with("`nearlock list settings machine` shows all of the machine"), "{message}");
 }
 
 #[test]
