@@ -15,7 +15,7 @@ mod validate;
 
 use std::ops::RangeInclusive;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use nearlock_lab::{locks, names, quantity};
 
 pub use bench::{BenchArgs, BenchMode};
@@ -39,30 +39,21 @@ Exit status:
 
 Results go to standard output, progress and all other messages to standard error.";
 
-/// Locks for big machines: tests them on this one, simulates others.
+/// Locks for threads that contend: measures and tests them here, simulates other machines.
 ///
 /// Without a command: a tour of a minute that measures this machine and reproduces a published
 /// table.
-#[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[derive(Debug, Parser)]
+#[command(name = "nearlock", version, after_help = EXIT_CODES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-impl CommandFactory for Cli {
-    fn command() -> clap::Command {
-        Self::augment_args(clap::Command::new("nearlock").version(env!("CARGO_PKG_VERSION")))
-    }
-
-    fn command_for_update() -> clap::Command {
-        Self::augment_args_for_update(clap::Command::new("nearlock"))
-    }
-}
-
-impl Parser for Cli {
-    fn parse() -> Self {
+impl Cli {
+    /// The command line of this process. Exits with a message if it has a mistake.
+    pub fn of_process() -> Self {
         let mut cli = Self::try_parse().unwrap_or_else(|error| mistakes::explained(error).exit());
         if let Some(Command::Reproduce(args)) = &mut cli.command {
             args.all_is_no_table();

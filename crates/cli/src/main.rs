@@ -10,8 +10,6 @@ mod report;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::{Cli, Command};
 
 /// How a command ended, if it could be run.
@@ -31,7 +29,7 @@ const EXIT_CHECK_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     let ended = run(&cli).and_then(|ending| {
         io::stdout().flush()?;
         Ok(ending)
