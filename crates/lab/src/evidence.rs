@@ -10,7 +10,7 @@ mod view;
 use askama::Template;
 use jiff::Timestamp;
 
-use crate::plot::{self, Effects, PlotError};
+use crate::plot::{self, Effects, Overview, PlotError};
 use crate::published::{DOCUMENTS, Document, TABLES};
 use crate::reproduce::{ReproduceError, Reproduced, Vary, constants, mean_error};
 use view::{DocumentView, Flip, Summary};
@@ -49,7 +49,7 @@ pub struct Page<'a> {
     /// Digest of the constants of the tables, unless the page tells otherwise.
     constants: String,
     /// The picture at the top.
-    overview: Option<String>,
+    overview: Option<Overview>,
     /// One entry for each table.
     summaries: Vec<Summary>,
     documents: Vec<DocumentView>,
@@ -86,9 +86,10 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The picture at the top, as SVG. `None` if no table of the run has a headline figure.
+    /// The picture at the top of the Markdown, as SVG. `None` if no table of the run has a headline
+    /// figure.
     pub fn overview(&self) -> Option<&str> {
-        self.overview.as_deref()
+        self.overview.as_ref().map(|overview| overview.wide.as_str())
     }
 
     /// The page as HTML.

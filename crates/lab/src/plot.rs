@@ -31,8 +31,8 @@ use crate::names;
 use nearlock_sim::spec::MachineSpec;
 
 pub use headline::{Headline, headline};
-pub use measured::{Speed, measured};
-pub use overview::{Effects, overview};
+pub use measured::{Comparison, Speed, measured};
+pub use overview::{Effects, Overview, overview};
 pub use reproduced::{panels, reproduced};
 pub use simulated::simulated;
 

@@ -92,22 +92,23 @@ fn write(out: &mut impl Write, result: &Measured, format: Format) -> io::Result<
 /// Writes the results as files, with a picture for pinned threads and one for threads that the
 /// scheduler places.
 fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
-    let mut pictures = Vec::new();
+    let mut comparisons = Vec::new();
     for modes in [&[Mode::Parallel][..], &[Mode::Free, Mode::Oversubscribed]] {
         for baseline in &result.plan.baselines {
             let notes =
                 [report::bench::conditions(result), "Shaded: the middle half of the rounds.".to_owned()];
             let speeds = Row::speeds(result.rows, modes, baseline.name());
             let names: Vec<_> = modes.iter().map(|mode| mode.name()).collect();
-            if let Some(svg) = plot::measured(&speeds, &names, baseline.name(), &notes)? {
-                out.write(&format!("bench-{}-{}.svg", modes[0].name(), baseline.name()), svg.as_bytes())?;
-                pictures.push(svg);
+            if let Some(comparison) = plot::measured(&speeds, &names, baseline.name(), &notes)? {
+                let file = format!("bench-{}-{}.svg", modes[0].name(), baseline.name());
+                out.write(&file, comparison.whole.as_bytes())?;
+                comparisons.push(comparison);
             }
         }
     }
     let provenance = Provenance::now("measured");
     out.write_results("bench", &provenance, None, |contents, format| write(contents, result, format))?;
-    out.write("bench.html", report::bench::html(result, &provenance, &pictures).as_bytes())?;
+    out.write("bench.html", report::bench::html(result, &provenance, &comparisons).as_bytes())?;
     Ok(())
 }
 

@@ -219,13 +219,17 @@ fn files_have_all_results() {
     assert!(csv_file(&head).0.contains(&"# partial: false"), "{head}");
     // Tests are usually not optimised, and then the command warns.
     let warnings = rows.0["warnings"].to_string();
-    assert!(cfg!(not(debug_assertions)) || warnings.contains("built without optimisation"), "{warnings}");
+    assert!(cfg!(not(debug_assertions)) || warnings.contains("\"built without optimisation"), "{warnings}");
     assert!(html.contains("<meta name=\"viewport\"") && html.contains("times the work of std"), "{html}");
     std::fs::remove_dir_all(&directory).expect("it is there");
     assert!(
         html.starts_with("<!DOCTYPE html>") && html.contains("<svg") && html.contains("<td>ttas</td>"),
         "{html}"
     );
+    assert!(html.contains("<h2>MEASURED: free and oversubscribed, times as fast as std</h2>"), "{html}");
+    assert_eq!(html.matches("<svg ").count(), 2, "one for each situation: {html}");
+    assert_eq!(html.matches("</title>").count(), 1 + 2, "of the page and of each picture: {html}");
+    assert!(!html.contains("min-width"), "no picture is wider than the window: {html}");
     assert!(svg.contains("times as fast as std") && svg.contains("section 0 ns, think 100 ns"), "{svg}");
     assert!(run.code == 0 && json.contains("\"summary\":null"), "{}", run.err);
 }

@@ -84,6 +84,19 @@ fn the_page_stands_alone_and_every_picture_has_words() {
 }
 
 #[test]
+fn a_window_shows_one_of_two_forms_of_the_overview() {
+    page(&reproduced(1.0), |page| {
+        let html = page.html().unwrap();
+        let overview = page.overview.as_ref().unwrap();
+        let shown = |form: &str, svg: &str| html.contains(&format!("<div class=\"{form}\">\n{svg}\n</div>"));
+        assert!(shown("broad", &overview.wide) && shown("narrow", &overview.narrow));
+        assert!(html.contains(" .broad { display: none; } .narrow { display: block; } }"));
+        assert!(!html.contains("min-width"), "no picture is wider than the window");
+        assert_eq!(page.overview(), Some(overview.wide.as_str()), "the file is wide");
+    });
+}
+
+#[test]
 fn misfits_and_reversed_conclusions_are_named() {
     page(&reproduced(1.2), |page| {
         let html = page.html().unwrap();

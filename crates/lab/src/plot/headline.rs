@@ -4,7 +4,7 @@
 use plotters::style::{Color, RGBColor};
 
 use super::marks::{self, color};
-use super::panel::{Axis, Frame, Panel};
+use super::panel::{Axis, Frame, Panel, Y_LABELS};
 use super::{DARK, GREY, LINE, MARGIN, PlotError, Size, letters, picture, text_width};
 use crate::published::Table;
 use crate::reproduce::Cell;
@@ -93,7 +93,13 @@ pub fn headline(table: &Table, cells: &[Cell]) -> Result<Option<String>, PlotErr
         area.draw_text(words, &letters(Size::Body, DARK), (x + 30, second))?;
         let below = area.split_vertically(HEAD).1;
         let x = Axis::threads(&threads, TICK_ROOM);
-        let frame = Frame { heading: "", x_name: "threads", y_name: table.unit, right: names_width };
+        let frame = Frame {
+            heading: "",
+            x_name: "threads",
+            y_name: table.unit,
+            y_labels: Y_LABELS,
+            right: names_width,
+        };
         let panel = Panel::draw(&below, &frame, x, y)?;
         for (index, variant) in shown.iter().enumerate() {
             let color: RGBColor = color(index);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use plotters::style::Color;
 
 use super::marks;
-use super::panel::{Axis, Frame, Panel};
+use super::panel::{Axis, Frame, Panel, Y_LABELS};
 use super::reproduced::{On, hint, look, published};
 use super::{Area, DARK, GREY, LINE, MARGIN, PlotError, Size, letters, text_width};
 use crate::published::{RowKey, Table};
@@ -58,7 +58,13 @@ pub(super) fn draw(
     let first = variants.start;
     for (index, variant) in table.variants.iter().enumerate().take(variants.end).skip(first) {
         let (area, right) = rest.split_horizontally(PANEL_WIDTH);
-        let frame = Frame { heading: variant.name, x_name: table.unit, y_name: "", right: MARGIN };
+        let frame = Frame {
+            heading: variant.name,
+            x_name: table.unit,
+            y_name: "",
+            y_labels: Y_LABELS,
+            right: MARGIN,
+        };
         let panel = Panel::draw(&area, &frame, Axis::between(low, high), Axis::lines(rows.len()))?;
         let at = |row: usize, value: f64| panel.pixel(value, (rows.len() - 1 - row) as f64);
         if index == first {

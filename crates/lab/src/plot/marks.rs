@@ -165,7 +165,7 @@ pub(super) struct Label<'a> {
 }
 
 /// The minimum distance of two labels, in pixels.
-const LABEL_GAP: i32 = 15;
+pub(super) const LABEL_GAP: i32 = 15;
 
 /// Writes labels at `x`, between the heights `within`. Each label is as near to the end of its line
 /// as possible, and is connected to it by a thin line.

@@ -155,21 +155,23 @@ pub(super) struct Frame<'a> {
     pub(super) x_name: &'a str,
     /// The name of the y axis, or empty.
     pub(super) y_name: &'a str,
+    /// Space for the labels of the y axis, in pixels.
+    pub(super) y_labels: i32,
     /// Space to the right of the panel, in pixels.
     pub(super) right: i32,
 }
 
 /// Space for a panel's heading, in pixels.
-const HEADING: i32 = 26;
+pub(super) const HEADING: i32 = 26;
 /// Space for the labels of the x axis, and for the name of the axis.
 const X_LABELS: i32 = 24;
 const X_NAME: i32 = 18;
-/// Space for the labels of the y axis, and for the name of the axis.
-const Y_LABELS: i32 = 50;
+/// Usual space for the labels of the y axis, and space for the name of the axis.
+pub(super) const Y_LABELS: i32 = 50;
 const Y_NAME: i32 = 22;
 
 /// Space to the left of a vertical name, for half of its letters' height.
-const EDGE: i32 = 8;
+pub(super) const EDGE: i32 = 8;
 
 /// A frame that has been drawn.
 pub(super) struct Panel<'a>(ChartContext<'a, SVGBackend<'a>, Cartesian2d<Axis, Axis>>);
@@ -178,7 +180,8 @@ impl<'a> Panel<'a> {
     /// Draws a frame that fills this area.
     pub(super) fn draw(area: &Area<'a>, frame: &Frame, x: Axis, y: Axis) -> Result<Self, PlotError> {
         let room = |room: i32, extra: i32, name: &str| room + if name.is_empty() { 0 } else { extra };
-        let (left, below) = (room(Y_LABELS, Y_NAME, frame.y_name), room(X_LABELS, X_NAME, frame.x_name));
+        let (left, below) =
+            (room(frame.y_labels, Y_NAME, frame.y_name), room(X_LABELS, X_NAME, frame.x_name));
         area.draw_text(frame.heading, &letters(Size::Heading, DARK), (EDGE + left, HEADING / 2))?;
         let mut chart = ChartBuilder::on(area)
             .margin_top(HEADING)

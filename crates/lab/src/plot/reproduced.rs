@@ -5,7 +5,7 @@ use plotters::style::{Color, RGBColor};
 
 use super::listed;
 use super::marks::{self, Inside, Shape};
-use super::panel::{Axis, Frame, Panel};
+use super::panel::{Axis, Frame, Panel, Y_LABELS};
 use super::{
     Area, DARK, GREY, Head, Hints, LINE, MARGIN, PlotError, Size, letters, machine_line, picture, text_width,
 };
@@ -222,7 +222,7 @@ fn panel(
     (variant, y_name): (usize, &str),
 ) -> Result<(), PlotError> {
     let name = table.variants[variant].name;
-    let frame = Frame { heading: name, x_name: "threads", y_name, right: MARGIN };
+    let frame = Frame { heading: name, x_name: "threads", y_name, y_labels: Y_LABELS, right: MARGIN };
     let threads: Vec<usize> = cells.iter().filter_map(|cell| cell.row.threads()).collect();
     let greatest = cells.iter().flat_map(|cell| {
         let published = cell.published.unwrap_or(0.0) + cell.published_sd.unwrap_or(0.0);

@@ -6,7 +6,7 @@ use nearlock_sim::spec::MachineSpec;
 use plotters::style::Color;
 
 use super::marks::{self, Inside, Label, Shape};
-use super::panel::{Axis, Frame, Panel};
+use super::panel::{Axis, Frame, Panel, Y_LABELS};
 use super::{Area, Head, MARGIN, PlotError, machine_line, picture, text_width};
 use crate::reproduce::mean;
 use crate::simulate::Simulated;
@@ -128,6 +128,7 @@ fn panel(whole: &Area, part: &Area<'_>, shown: &Shown, all: &[Series]) -> Result
         heading: shown.heading,
         x_name: shown.x_name,
         y_name: shown.y_name,
+        y_labels: Y_LABELS,
         right: LABEL_LEFT + LABEL_MARK + names.max().unwrap_or(0) + MARGIN,
     };
     let panel = Panel::draw(part, &frame, Axis::threads(&threads, TICK_ROOM), y)?;

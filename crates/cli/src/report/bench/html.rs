@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use nearlock_bench::bench::Row;
+use nearlock_lab::plot::Comparison;
 
 use super::super::provenance::Provenance;
 use super::super::verdict;
 use super::summary::{self, Table};
 use super::{Measured, conditions, count, figure};
 
-/// Readable on a phone and in the dark, as `report.html` is. Only tables and pictures scroll
-/// sideways.
+/// Readable on a phone and in the dark, as `report.html` is. Only tables scroll sideways.
 const STYLE: &str = "\
 :root{--paper:#fff;--ink:#222;--muted:#595959;--rule:#ddd;--soft:#f4f4f2}
 @media(prefers-color-scheme:dark){:root{--paper:#16181d;--ink:#e8e8e6;--muted:#b4b4b0;--rule:#3c4046;--soft:#202327}}
@@ -19,14 +19,15 @@ body{margin:0 auto;max-width:62rem;padding:1rem 1rem 4rem;background:var(--paper
 font:1rem/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 h1{font-size:1.6rem;line-height:1.2;margin:.5rem 0}h2{font-size:1.2rem;line-height:1.25;margin:2.5rem 0 .25rem}
 .verdict{border-left:4px solid var(--rule);padding-left:.75rem;font-size:1.1rem}.muted{color:var(--muted)}
-figure{margin:1rem 0;overflow-x:auto}svg{display:block;max-width:100%;min-width:32rem;height:auto}
+figure{margin:.5rem 0}figcaption{color:var(--muted);font-size:.9rem;margin-top:.25rem}
+.panels{display:flex;flex-wrap:wrap;gap:.5rem}svg{display:block;flex:0 1 auto;max-width:100%;height:auto}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;margin:.5rem 0}
 td,th{padding:.25rem .6rem .25rem 0;text-align:right;border-bottom:1px solid var(--rule);font-variant-numeric:tabular-nums}
 td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}
 ";
 
 /// The page, with these pictures.
-pub fn html(result: &Measured, provenance: &Provenance, pictures: &[String]) -> String {
+pub fn html(result: &Measured, provenance: &Provenance, comparisons: &[Comparison]) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -39,8 +40,8 @@ pub fn html(result: &Measured, provenance: &Provenance, pictures: &[String]) -> 
         }
     }
     _ = writeln!(page, "<p class=\"muted\">{}</p>", escaped(&conditions(result)));
-    for picture in pictures {
-        _ = writeln!(page, "<figure>{picture}</figure>");
+    for comparison in comparisons {
+        pictures(&mut page, comparison);
     }
     for baseline in &result.plan.baselines {
         let name = baseline.name();
@@ -64,6 +65,15 @@ pub fn html(result: &Measured, provenance: &Provenance, pictures: &[String]) -> 
     table(&mut page, &["", ""], &rows);
     page.push_str("</body>\n</html>\n");
     page
+}
+
+/// The pictures of the situations, in as many columns as the window has room for.
+fn pictures(page: &mut String, Comparison { title, panels, .. }: &Comparison) {
+    _ = writeln!(page, "<h2>{}</h2>\n<figure>\n<div class=\"panels\">", escaped(title));
+    for panel in panels {
+        page.push_str(panel);
+    }
+    page.push_str("</div>\n<figcaption>Shaded: the middle half of the rounds.</figcaption>\n</figure>\n");
 }
 
 fn situations(rows: &[Row], baseline: &str) -> Table {
@@ -126,4 +136,23 @@ fn table(page: &mut String, headers: &[&str], rows: &[Vec<String>]) {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_situation_has_a_picture_under_the_title() {
+        let comparison = Comparison {
+            title: "MEASURED: free, times as fast as <std>".to_owned(),
+            whole: "<svg>whole</svg>\n".to_owned(),
+            panels: ["one", "two"].map(|name| format!("<svg>{name}</svg>\n")).into(),
+        };
+        let mut page = String::new();
+        pictures(&mut page, &comparison);
+        assert!(page.starts_with("<h2>MEASURED: free, times as fast as &lt;std&gt;</h2>\n"), "{page}");
+        assert!(page.contains("<div class=\"panels\">\n<svg>one</svg>\n<svg>two</svg>\n</div>"), "{page}");
+        assert!(!page.contains("whole"), "{page}");
+    }
 }
