@@ -33,9 +33,11 @@ pub use validate::ValidateArgs;
 const EXIT_CODES: &str = "\
 Exit status:
   0  success
-  1  a lock failed, or a requested check failed
+  1  a lock or a requested check failed, also if Ctrl-C ended the command then; or the results
+     could not be written
   2  the command line was not understood
-  130  interrupted by Ctrl-C: the results so far are written, and marked as partial
+  130  interrupted by Ctrl-C: the results so far are written, and marked as partial (`reproduce`:
+     finished tables; `validate`: finished cells; `measure`: nothing)
 
 Results go to standard output, progress and all other messages to standard error.";
 
@@ -52,13 +54,17 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The command line of this process. Exits with a message if it has a mistake.
-    pub fn of_process() -> Self {
-        let mut cli = Self::try_parse().unwrap_or_else(|error| mistakes::explained(error).exit());
+    /// The command line of this process.
+    ///
+    /// # Errors
+    ///
+    /// A text that was asked for, such as the help, or a mistake with suggestions.
+    pub fn of_process() -> Result<Self, clap::Error> {
+        let mut cli = Self::try_parse().map_err(mistakes::explained)?;
         if let Some(Command::Reproduce(args)) = &mut cli.command {
             args.all_is_no_table();
         }
-        cli
+        Ok(cli)
     }
 }
 

@@ -23,14 +23,18 @@ enum Ending {
     Interrupted,
 }
 
-/// A lock or a check failed.
+/// A lock or a check failed, or results could not be written.
 const EXIT_CHECK_FAILED: u8 = 1;
 /// The command was not understood.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = Cli::of_process();
-    let ended = run(&cli).and_then(|ending| {
+    let ended = match Cli::of_process() {
+        Ok(cli) => run(&cli),
+        Err(message) if message.use_stderr() => message.exit(),
+        Err(help) => help.print().map(|()| Ending::Success).map_err(Into::into),
+    };
+    let ended = ended.and_then(|ending| {
         io::stdout().flush()?;
         Ok(ending)
     });

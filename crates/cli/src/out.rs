@@ -68,8 +68,7 @@ impl OutDir {
     /// If it cannot be written.
     pub fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
         let path = self.0.join(file_name(name));
-        fs::write(&path, contents)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        fs::write(&path, contents).map_err(|error| named(&path, &error))?;
         report::say(format_args!("wrote {}", path.display()));
         Ok(())
     }
@@ -122,17 +121,22 @@ impl OutFile {
     /// # Errors
     ///
     /// If it cannot be written. An existing file is then unchanged.
-    pub fn end(self, contents: &[u8]) -> Result<(), OutFileError> {
+    pub fn end(self, contents: &[u8]) -> io::Result<()> {
         let written = match &self.unfinished {
             Some(unfinished) => fs::write(unfinished, contents)
                 .and_then(|()| fs::rename(unfinished, &self.path))
                 .inspect_err(|_| _ = fs::remove_file(unfinished)),
             None => fs::write(&self.path, contents),
         };
-        written.map_err(|source| OutFileError { path: self.path.clone(), source })?;
+        written.map_err(|error| named(&self.path, &error))?;
         report::say(format_args!("wrote {}", self.path.display()));
         Ok(())
     }
+}
+
+/// The error with the file's path.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// The name without characters that lead out of a directory or have a meaning in a shell. A machine

@@ -64,3 +64,23 @@ fn a_path_that_is_no_directory_is_refused_before_anything_is_simulated() {
     assert!(message.contains("no-directory") && message.contains("must be a directory"), "{err}");
     assert_eq!(fs::read_to_string(&file).expect("is still there"), "kept");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn results_that_cannot_be_written_are_a_failure() {
+    let full = || fs::File::options().write(true).open("/dev/full").expect("is there");
+    for args in ["--help", "--version", "list locks", "help bench"] {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("nearlock"));
+        let run = command.args(args.split(' ')).stdout(full()).output().expect("the command can be run");
+        let err = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{args}: {err}");
+        assert!(err.contains("cannot write the results: "), "{args}: {err}");
+    }
+    let run = nearlock("measure --quick --out /dev/full");
+    assert_eq!(run.code, 1, "{}", run.err);
+    assert!(run.err.contains("cannot write the results: /dev/full: "), "{}", run.err);
+    let help = nearlock("--help").out;
+    assert!(
+        help.contains("\n  1  a lock or a requested check failed") && help.contains("could not be written")
+    );
+}
