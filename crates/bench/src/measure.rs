@@ -25,6 +25,7 @@ mod tick;
 mod transfers;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use nearlock_os::register_membarrier;
@@ -74,6 +75,9 @@ pub enum MeasureError {
         /// The quantity.
         what: &'static str,
     },
+    /// `progress` broke.
+    #[error("interrupted")]
+    Interrupted,
     /// The figures do not give a valid machine description.
     #[error("the figures give no valid machine; measure again, with less other load: {0}")]
     NoMachine(SpecError),
@@ -147,7 +151,8 @@ impl Amounts {
 }
 
 /// Measures the part of the machine that the process may use, and calls it `name`. Before each
-/// step, `progress` gets a description of the step. `priority` is asked for, and may be refused.
+/// step, `progress` gets a description of the step, and can end the measurement. `priority` is
+/// asked for, and may be refused.
 ///
 /// # Errors
 ///
@@ -157,8 +162,12 @@ pub fn run(
     name: &str,
     effort: Effort,
     priority: Priority,
-    mut progress: impl FnMut(&str),
+    mut progress: impl FnMut(&str) -> ControlFlow<()>,
 ) -> Result<Measurement, MeasureError> {
+    let mut progress = |step: &str| match progress(step) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(MeasureError::Interrupted),
+    };
     let amounts = Amounts::of(effort);
     let topology = topology::HostTopology::of_this_process();
     let machine = TestBed::this();
@@ -170,20 +179,20 @@ pub fn run(
     let casts: Vec<_> =
         (0..distances.len()).map(|distance| casts(&layout, distance, amounts.pairs, &mut random)).collect();
     for pass in 1..=amounts.passes {
-        progress(&format!("cores, pass {pass} of {}", amounts.passes));
+        progress(&format!("cores, pass {pass} of {}", amounts.passes))?;
         for core in spread(&layout.cores, CORES) {
             book.local.push(local::measure(core.cpus[0], amounts.local, conditions)?);
         }
         for (distance, (casts, name)) in casts.iter().zip(&distances).enumerate() {
-            progress(&format!("lines over distance {name}, pass {pass} of {}", amounts.passes));
+            progress(&format!("lines over distance {name}, pass {pass} of {}", amounts.passes))?;
             add_pairs(&mut book.transfers[distance], casts, amounts.transfers, conditions)?;
         }
         if let Some(cast) = siblings(&layout) {
-            progress("lines between hardware threads");
+            progress("lines between hardware threads")?;
             add_pairs(&mut book.siblings, &[cast], amounts.transfers / 4, conditions)?;
         }
         if layout.cores.len() == 1 {
-            progress("memory");
+            progress("memory")?;
             let samples = transfers::measure_memory(layout.cores[0].cpus[0], amounts.transfers, conditions)?;
             book.transfers[0].entry(Kind::LoadMemory).or_default().extend(samples);
         }
@@ -199,10 +208,10 @@ fn of_system(
     layout: &Layout,
     amounts: &Amounts,
     conditions: Conditions,
-    progress: &mut impl FnMut(&str),
+    progress: &mut impl FnMut(&str) -> Result<(), MeasureError>,
 ) -> Result<(), MeasureError> {
     let first = layout.cores[0].cpus[0];
-    progress("futex and scheduler");
+    progress("futex and scheduler")?;
     book.futex_call = system::futex_call(first, amounts.system, conditions)?;
     book.switch = system::futex_hand_over([first; 2], Rank::Batch, amounts.system, conditions)?;
     if let Some(other) = layout.cpus().iter().find(|&cpu| cpu != first) {
@@ -211,11 +220,11 @@ fn of_system(
         book.wake = system::wake([first, other], amounts.system, conditions)?;
         book.hand_over = system::futex_hand_over([first, other], Rank::Foremost, amounts.system, conditions)?;
         if register_membarrier() {
-            progress("membarrier");
+            progress("membarrier")?;
             book.heavy_fence = system::heavy_fence([first, other], amounts.system, conditions)?;
         }
     }
-    progress("timer tick");
+    progress("timer tick")?;
     let gaps = tick::watch(first, amounts.watch, conditions.priority)?;
     book.tick = tick::find(&gaps, amounts.watch);
     Ok(())

@@ -11,6 +11,7 @@ mod native;
 mod overhead;
 mod simulated;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use nearlock_collection::subjects::Subject;
@@ -127,10 +128,12 @@ pub fn mean_error(rows: &[Row], meant: impl Fn(&Row) -> bool) -> Option<(f64, us
 /// The results of a validation.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// A row for each cell of the grid.
+    /// A row for each cell of the grid that was finished.
     pub rows: Vec<Row>,
     /// The CPUs of the threads.
     pub cpus: Vec<u32>,
+    /// Number of cells of the grid.
+    pub cells: usize,
 }
 
 impl Report {
@@ -138,6 +141,15 @@ impl Report {
     pub fn without_bursts(&self) -> usize {
         self.rows.iter().filter(|row| row.bursts == 0).count()
     }
+}
+
+/// A step of a validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// One of the number that [`steps`] says.
+    Planned,
+    /// A look for more bursts that count.
+    Repeated,
 }
 
 /// Reason why the validation failed.
@@ -154,6 +166,9 @@ pub enum ValidateError {
         /// What went wrong.
         failure: bench::Failure,
     },
+    /// It was ended before any cell was finished.
+    #[error("interrupted")]
+    Interrupted,
     /// A lock failed in the simulator.
     #[error(transparent)]
     Simulated(#[from] simulate::Failure),
@@ -185,17 +200,18 @@ fn passage_ns(machine: &MachineSpec) -> Option<f64> {
     Some(machine.measured.as_ref()?.figures.get(&key)?.median)
 }
 
-/// Measures the grid on this machine and simulates it on `machine`. Calls `done` after each burst
-/// and each simulated run: [`steps`] times.
+/// Measures the grid on this machine and simulates it on `machine`. Calls `done` for each burst and
+/// each simulated run. If it breaks, the report has the cells that are finished.
 ///
 /// # Errors
 ///
-/// If threads cannot be started or pinned to their CPUs, or if a lock fails.
+/// If threads cannot be started or pinned to their CPUs, if a lock fails, or if `done` breaks
+/// before any cell is finished.
 pub fn run(
     machine: &MachineSpec,
     effort: Effort,
     priority: Priority,
-    mut done: impl FnMut() + Send,
+    mut done: impl FnMut(Step) -> ControlFlow<()> + Send,
 ) -> Result<Report, ValidateError> {
     let cpus = cpus(&topology::HostTopology::of_this_process());
     let grid = grid(cpus.len().min(machine.cores()));
@@ -208,11 +224,16 @@ pub fn run(
     let overheads = overhead::of(machine, &bare, bare_native)?;
     let simulated = simulated::throughputs(machine, &grid, &overheads, effort, &mut done)?;
     let rows = grid.iter().zip(grid_native).zip(simulated);
-    let rows = rows.map(|((cell, native), simulated)| row(machine, cell, native, simulated)).collect();
-    Ok(Report { rows, cpus })
+    let rows = rows.filter_map(|((cell, native), simulated)| Some(row(machine, cell, native, simulated?)));
+    let rows: Vec<Row> = rows.collect();
+    if rows.is_empty() {
+        Err(ValidateError::Interrupted)
+    } else {
+        Ok(Report { rows, cpus, cells: grid.len() })
+    }
 }
 
-/// Number of calls of `done` by [`run`]. (Bursts that do not count are repeated, without a call.)
+/// Number of planned steps of [`run`]. (Bursts that do not count are repeated.)
 pub fn steps(machine: &MachineSpec, effort: Effort) -> usize {
     let cells = grid(cpus(&topology::HostTopology::of_this_process()).len().min(machine.cores())).len();
     (cells + overhead::cells().len()) * effort.bursts + cells * effort.seeds as usize
@@ -304,12 +325,31 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_ended_has_the_finished_cells() {
+        let machine = MachineSpec::builtin("epyc-genoa-2s").expect("is built in");
+        let effort = Effort { bursts: 1, burst: Duration::from_micros(50), seeds: 2, sections: 20 };
+        let until = |last: usize| {
+            let mut calls = 0;
+            run(&machine, effort, Priority::AsStarted, move |step| {
+                calls += usize::from(step == Step::Planned);
+                if calls >= last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+        };
+        assert!(matches!(until(2), Err(ValidateError::Interrupted)));
+        let report = until(steps(&machine, effort) - 10).expect("most cells are finished");
+        assert!((10..=report.cells - 5).contains(&report.rows.len()), "{report:?}");
+    }
+
+    #[test]
     fn a_run_has_a_row_for_each_cell() {
         let machine = MachineSpec::builtin("epyc-genoa-2s").expect("is built in");
         let effort = Effort { bursts: 1, burst: Duration::from_micros(50), seeds: 1, sections: 20 };
         let mut calls = 0;
-        let report =
-            run(&machine, effort, Priority::AsStarted, || calls += 1).expect("this machine can do it");
+        let counts = |step| {
+            calls += usize::from(step == Step::Planned);
+            ControlFlow::Continue(())
+        };
+        let report = run(&machine, effort, Priority::AsStarted, counts).expect("this machine can do it");
         assert_eq!(calls, steps(&machine, effort));
         assert_eq!(report.rows.len(), grid(report.cpus.len()).len());
         for row in &report.rows {

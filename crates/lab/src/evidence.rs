@@ -24,6 +24,10 @@ pub struct EvidenceRun<'a> {
     pub vary: Vary,
     /// The results.
     pub reproduced: &'a [Reproduced],
+    /// Where, when and how they were made: names and values.
+    pub made: &'a [(&'static str, String)],
+    /// The mark of a page on which tables are missing, since the command was ended.
+    pub mark: Option<&'a str>,
 }
 
 /// The page cannot be made.

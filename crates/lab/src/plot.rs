@@ -104,6 +104,22 @@ const DARK_STYLE: &str = "<style>@media (prefers-color-scheme:dark){\
 [fill=\"#0072B2\"]{fill:#3a9fd8}[stroke=\"#0072B2\"]{stroke:#3a9fd8}\
 [fill=\"#882255\"]{fill:#c75b93}[stroke=\"#882255\"]{stroke:#c75b93}}</style>";
 
+/// The picture with the mark of partial results beneath it, if there is one.
+pub fn marked(svg: String, mark: Option<&str>) -> String {
+    let Some(mark) = mark else { return svg };
+    let size = |name: &str| {
+        let (_, behind) = svg.split_once(&format!(" {name}=\""))?;
+        behind.split_once('"')?.0.parse::<i32>().ok()
+    };
+    let (Some(width), Some(height)) = (size("width"), size("height")) else { return svg };
+    let (higher, mark) = (height + LINE, escaped(mark));
+    let text =
+        format!("<text x=\"{MARGIN}\" y=\"{height}\" fill=\"#666666\" font-size=\"12\">{mark}</text>\n");
+    svg.replacen(&format!(" height=\"{height}\""), &format!(" height=\"{higher}\""), 1)
+        .replacen(&format!("0 0 {width} {height}"), &format!("0 0 {width} {higher}"), 1)
+        .replacen("</svg>", &format!("{text}</svg>"), 1)
+}
+
 /// Escapes text for SVG.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
@@ -209,6 +225,18 @@ mod tests {
         assert_eq!(long.height() - short.height(), 2 * LINE as u32);
         assert_eq!(long.lines.join(" ").split(' ').count(), 60, "no word is lost");
         assert!(long.lines.iter().all(|line| text_width(line) <= 900 - 2 * MARGIN));
+    }
+
+    #[test]
+    fn a_mark_has_a_line_of_its_own_beneath_the_picture() {
+        let svg = picture((100, 50), "", |_, _| Ok(())).unwrap();
+        assert_eq!(marked(svg.clone(), None), svg);
+        let marked = marked(svg, Some("PARTIAL: 1 of 2"));
+        assert!(marked.contains(" height=\"66\" viewBox=\"0 0 100 66\""), "{marked}");
+        assert!(
+            marked.contains(" y=\"50\" ") && marked.ends_with(">PARTIAL: 1 of 2</text>\n</svg>\n"),
+            "{marked}"
+        );
     }
 
     #[test]

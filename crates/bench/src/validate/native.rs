@@ -10,6 +10,7 @@
 //! if each pass takes as long as the machine's description says. This check does not depend on the
 //! lock's behaviour.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use nearlock_workload::Observer;
 use nearlock_workload::locktorture::OwnLine;
 use nearlock_workload::sections::{Params, SectionsState, Worker};
 
-use super::{Cell, Effort, ValidateError};
+use super::{Cell, Effort, Step, ValidateError};
 use crate::bench::statistics::Quartiles;
 use crate::bench::{Calibration, Failure, Order};
 use crate::measure::threads::{Priority, Rank, on_cpus};
@@ -80,8 +81,8 @@ impl Share {
 }
 
 /// Measures cells on these CPUs until enough bursts of each cell count. `passage_ns` is the time of
-/// a word's pass between the CPUs of the described machine, if it is known. Calls `done` after each
-/// burst of the first rounds.
+/// a word's pass between the CPUs of the described machine, if it is known. Calls `done` before
+/// each burst. If it breaks, no cell is finished: [`ValidateError::Interrupted`].
 pub fn measure(
     cells: &[Cell],
     cpus: &[u32],
@@ -89,7 +90,7 @@ pub fn measure(
     calibration: &Calibration,
     effort: Effort,
     priority: Priority,
-    mut done: impl FnMut(),
+    mut done: impl FnMut(Step) -> ControlFlow<()>,
 ) -> Result<Vec<Measured>, ValidateError> {
     let mut bursts: Vec<Vec<Vec<Share>>> = vec![Vec::new(); cells.len()];
     let mut order = Order::new(cells.len());
@@ -98,8 +99,9 @@ pub fn measure(
     };
     for round in 0..effort.bursts * ROUNDS_PER_BURST_MAX {
         for &index in order.draw() {
-            if round < effort.bursts {
-                done();
+            let step = if round < effort.bursts { Step::Planned } else { Step::Repeated };
+            if done(step).is_break() {
+                return Err(ValidateError::Interrupted);
             }
             if enough(&bursts[index]) {
                 continue;

@@ -7,7 +7,7 @@ use nearlock_sim::spec::{MachineSpec, NodeCount};
 use nearlock_workload::sections::Overhead;
 
 use super::overhead::Overheads;
-use super::{Cell, Effort};
+use super::{Cell, Effort, Step};
 use crate::bench::statistics::median;
 use nearlock_lab::simulate::{Failure, Limits, Placement, Sections, Simulated, Simulation, Start, simulate};
 use nearlock_lab::sweep;
@@ -61,26 +61,30 @@ pub fn once(machine: &MachineSpec, cell: &Cell, overhead: Overhead, seed: u64) -
     simulate(&simulation(machine, cell, overhead, seed, SECTIONS))
 }
 
-/// Simulates all cells. Returns sections per microsecond by all threads: the median over the seeds.
+/// Simulates all cells until `done` breaks. Returns sections per microsecond by all threads: the
+/// median over the seeds. `None` for a cell that was not finished.
 pub fn throughputs(
     machine: &MachineSpec,
     cells: &[Cell],
     overheads: &Overheads,
     effort: Effort,
-    mut done: impl FnMut() + Send,
-) -> Result<Vec<f64>, Failure> {
+    mut done: impl FnMut(Step) -> ControlFlow<()> + Send,
+) -> Result<Vec<Option<f64>>, Failure> {
     let mut simulations = Vec::with_capacity(cells.len() * effort.seeds as usize);
     for cell in cells {
         let overhead = overheads[&(cell.section_ns, cell.think_ns)];
         let of_seed = |seed| simulation(machine, cell, overhead, seed, effort.sections);
         simulations.extend((1..=effort.seeds).map(of_seed));
     }
-    let outcomes = sweep::run(&simulations, |_, _| {
-        done();
-        ControlFlow::Continue(())
+    let mut ops = vec![None; simulations.len()];
+    let outcomes = sweep::run(&simulations, |index, outcome| {
+        ops[index] = outcome.as_ref().ok().map(|simulated| simulated.ops_per_us);
+        done(Step::Planned)
     });
-    let ops =
-        outcomes.into_iter().map(|outcome| Ok(outcome?.ops_per_us)).collect::<Result<Vec<_>, Failure>>()?;
-    let medians = ops.chunks(effort.seeds as usize).map(|ops| median(ops.iter().copied()));
-    Ok(medians.map(|median| median.unwrap_or(f64::NAN)).collect())
+    outcomes.into_iter().collect::<Result<Vec<_>, Failure>>()?;
+    let of_cell = |ops: &[Option<f64>]| {
+        let ops = ops.iter().copied().collect::<Option<Vec<_>>>()?;
+        Some(median(ops).unwrap_or(f64::NAN))
+    };
+    Ok(ops.chunks(effort.seeds as usize).map(of_cell).collect())
 }

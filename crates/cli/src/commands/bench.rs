@@ -4,9 +4,10 @@ mod choice;
 mod situations;
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use nearlock_bench::bench::{self, BenchError, Calibration, Mode, Plan, Row, TestBed};
+use nearlock_bench::bench::{self, BenchError, Calibration, Failed, Mode, Plan, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 use nearlock_lab::plot;
 use nearlock_lab::settings::{Configuration, Group};
@@ -14,6 +15,7 @@ use nearlock_lab::settings::{Configuration, Group};
 use crate::Ending;
 use crate::args::{BenchArgs, Format, WaitPolicy};
 use crate::out::OutDir;
+use crate::report::Extent;
 use crate::report::bench::Measured;
 use crate::report::provenance::Provenance;
 use crate::{interrupt, progress, report};
@@ -41,11 +43,15 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
     warn_before(&machine, &plan);
     let calibration = Calibration::measure();
-    let bar = progress::runs(plan.runs());
+    let total = plan.runs();
+    let bar = progress::runs(total);
     interrupt::watch()?;
+    let mut done = 0;
     let measured = bench::run(&plan, &machine, &calibration, || {
         bar.inc(1);
-        interrupt::check()
+        done += 1;
+        // After the last one there is nothing to interrupt.
+        if done < total { interrupt::check() } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();
     let measured = match measured {
@@ -67,12 +73,19 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
             spread.share * 100.0
         ));
     }
+    let extent = Extent { done, of: total, unit: "runs" };
+    let sentence = |failed: &Failed| format!("{} with {}: {}", failed.lock, failed.point, failed.failure);
+    let failures: Vec<String> = measured.failed.iter().map(sentence).collect();
     if let Some(out) = out {
-        write_files(&out, &result)?;
+        write_files(&out, &result, &Provenance::now("measured", extent, failures.clone()))?;
     }
-    write(&mut io::stdout().lock(), &result, args.format)?;
-    for failed in &measured.failed {
-        report::say(format_args!("FAILURE: {} with {}: {}", failed.lock, failed.point, failed.failure));
+    let mut stdout = io::stdout().lock();
+    if let (Some(mark), Format::Text) = (extent.mark(), args.format) {
+        writeln!(stdout, "{mark}")?;
+    }
+    write(&mut stdout, &result, args.format)?;
+    for failure in &failures {
+        report::say(format_args!("FAILURE: {failure}"));
     }
     Ok(match measured.failed.is_empty() {
         false => Ending::CheckFailed,
@@ -91,12 +104,13 @@ fn write(out: &mut impl Write, result: &Measured, format: Format) -> io::Result<
 
 /// Writes the results as files, with a picture for pinned threads and one for threads that the
 /// scheduler places.
-fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
+fn write_files(out: &OutDir, result: &Measured, provenance: &Provenance) -> anyhow::Result<()> {
     let mut comparisons = Vec::new();
     for modes in [&[Mode::Parallel][..], &[Mode::Free, Mode::Oversubscribed]] {
         for baseline in &result.plan.baselines {
-            let notes =
-                [report::bench::conditions(result), "Shaded: the middle half of the rounds.".to_owned()];
+            let mut notes =
+                vec![report::bench::conditions(result), "Shaded: the middle half of the rounds.".to_owned()];
+            notes.splice(0..0, provenance.notes());
             let speeds = Row::speeds(result.rows, modes, baseline.name());
             let names: Vec<_> = modes.iter().map(|mode| mode.name()).collect();
             if let Some(comparison) = plot::measured(&speeds, &names, baseline.name(), &notes)? {
@@ -106,9 +120,8 @@ fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
             }
         }
     }
-    let provenance = Provenance::now("measured");
-    out.write_results("bench", &provenance, None, |contents, format| write(contents, result, format))?;
-    out.write("bench.html", report::bench::html(result, &provenance, &comparisons).as_bytes())?;
+    out.write_results("bench", provenance, None, |contents, format| write(contents, result, format))?;
+    out.write("bench.html", report::bench::html(result, provenance, &comparisons).as_bytes())?;
     Ok(())
 }
 

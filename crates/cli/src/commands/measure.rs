@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use nearlock_bench::measure::{self, Effort};
+use nearlock_bench::measure::{self, Effort, MeasureError};
 
 use crate::Ending;
 use crate::args::MeasureArgs;
 use crate::out::OutFile;
-use crate::{progress, report};
+use crate::{interrupt, progress, report};
 
 /// The machine's name where no file gives one.
 const NAME: &str = "this-machine";
@@ -20,12 +20,18 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<Ending> {
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     report::say(format_args!("measuring; {}", args.priority.permitted()));
     let bar = progress::steps();
+    interrupt::watch()?;
     let measured = measure::run(stem.unwrap_or(NAME), effort, args.priority.into(), |step| {
-        bar.set_message(step.to_owned())
+        bar.set_message(step.to_owned());
+        interrupt::check()
     });
     bar.finish_and_clear();
     let measurement = match measured {
         Ok(measurement) => measurement,
+        Err(MeasureError::Interrupted) => {
+            report::say("interrupted: not all is measured, and nothing is written");
+            return Ok(Ending::Interrupted);
+        }
         Err(error) => {
             report::say(format_args!("error: {error}"));
             return Ok(Ending::CheckFailed);

@@ -16,6 +16,7 @@ use nearlock_lab::settings::{Assignment, Group};
 use crate::Ending;
 use crate::args::{Format, ReproduceArgs};
 use crate::out::OutDir;
+use crate::report::Extent;
 use crate::report::provenance::Provenance;
 use crate::{interrupt, progress, report};
 
@@ -41,35 +42,75 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let cache = if args.fresh { cache.map(Cache::fresh) } else { cache };
     interrupt::watch()?;
     let results = simulate(&reproductions, cache.as_ref(), args.format)?;
-    if interrupt::is_interrupted() {
-        report::say(match &cache {
-            Some(_) => "interrupted: the results so far are kept, and the same command continues from there",
-            None => "interrupted: no results are kept, since there is no directory for a cache (set HOME)",
-        });
-        return Ok(Ending::Interrupted);
-    }
+    let extent = Extent { done: results.len(), of: reproductions.len(), unit: "tables" };
     if let Some(failure) = cache.as_ref().and_then(Cache::failure) {
         not_kept(failure);
     }
-    let mut ending = ending(&results);
-    let mut all = Vec::new();
-    for (reproduction, result) in reproductions.iter().zip(results) {
-        // The watcher has reported the failure of a lock.
-        let Ok(reproduced) = result else { continue };
-        if args.check && !keeps_bound(reproduction.table, &reproduced.cells) {
-            report::misses_bound(reproduction.table, &reproduced.cells);
+    if extent.is_partial() {
+        report::say(interrupted(args, cache.filter(|cache| cache.failure().is_none()), extent));
+    }
+    let mut ending = match ending(&results) {
+        Ending::Success if extent.is_partial() => Ending::Interrupted,
+        ending => ending,
+    };
+    for (reproduction, result) in reproductions.iter().zip(&results) {
+        if let Ok(Reproduced { cells, .. }) = result
+            && args.check
+            && !keeps_bound(reproduction.table, cells)
+        {
+            report::misses_bound(reproduction.table, cells);
             ending = Ending::CheckFailed;
         }
-        if let Some(out) = &out {
-            write_files(out, reproduction, &reproduced)?;
+    }
+    // The watcher has reported the failures.
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
+    for (reproduction, result) in reproductions.iter().zip(results) {
+        match result {
+            Ok(reproduced) => all.push(reproduced),
+            Err(error) => failures.push(failed(reproduction.table, &error)),
         }
-        all.push(reproduced);
     }
-    if let Some(out) = out.filter(|_| vary != Vary::Mechanisms) {
-        write_page(&out, &args.command(), &all, vary)?;
+    if let Some(out) = out.filter(|_| extent.done > 0) {
+        let provenance = Provenance::now("simulated", extent, failures);
+        write_files(&out, &reproductions[..extent.done], &all, &provenance)?;
+        if vary != Vary::Mechanisms {
+            write_page(&out, &args.command(), &all, vary, &provenance)?;
+        }
     }
-    write(&mut io::stdout().lock(), &all, vary, args.format)?;
+    let mut stdout = io::stdout().lock();
+    if let (Some(mark), Format::Text) = (extent.mark(), args.format) {
+        writeln!(stdout, "\n{mark}")?;
+    }
+    write(&mut stdout, &all, vary, args.format)?;
     Ok(ending)
+}
+
+/// The failure of a table, for files.
+fn failed(table: &Table, error: &ReproduceError) -> String {
+    match error {
+        ReproduceError::Failed { failure, command } => {
+            format!("{}: {}", table.name, report::failed(failure, command))
+        }
+        error => format!("{}: {error}", table.name),
+    }
+}
+
+/// What is left after Ctrl-C, and how to go on.
+fn interrupted(args: &ReproduceArgs, cache: Option<Cache>, Extent { done, of, .. }: Extent) -> String {
+    let kept = match (cache, args.cache(), args.fresh) {
+        (Some(_), _, false) => "all simulations are kept, and the same command continues from there",
+        (Some(_), _, true) => {
+            "all simulations are kept, and the same command without --fresh continues from there"
+        }
+        (None, Some(_), _) => "no simulation is kept, since the cache cannot be used",
+        (None, None, _) => "no simulation is kept, since there is no directory for a cache (set HOME)",
+    };
+    let files = match (&args.out, done) {
+        (None, _) => "",
+        (Some(_), 0) => "; no file is written",
+        (Some(_), _) => "; only these are written as files",
+    };
+    format!("warning: interrupted: {done} of {of} tables are finished{files}; {kept}")
 }
 
 /// Names in their order, each once.
@@ -95,29 +136,47 @@ fn write(out: &mut impl Write, all: &[Reproduced], vary: Vary, format: Format) -
     }
 }
 
-/// Writes the picture of a table and its cells.
-fn write_files(out: &OutDir, reproduction: &Reproduction, reproduced: &Reproduced) -> anyhow::Result<()> {
-    let Reproduction { table, set, vary, .. } = *reproduction;
-    let machine = reproduction.machine()?;
-    let picture = plot::reproduced(table, &reproduced.cells, &machine, report::set(set).as_slice())?;
-    let stem = match vary {
-        Vary::Mechanisms => format!("reproduce-{}-mechanisms", table.name),
-        Vary::Nothing | Vary::Band => format!("reproduce-{}", table.name),
-    };
-    if let Some(svg) = plot::headline(table, &reproduced.cells)? {
-        out.write(&format!("headline-{}.svg", table.name), svg.as_bytes())?;
+/// Writes the picture and the cells of each table. A table that failed has no cells.
+fn write_files(
+    out: &OutDir,
+    reproductions: &[Reproduction],
+    all: &[Reproduced],
+    provenance: &Provenance,
+) -> anyhow::Result<()> {
+    for reproduction in reproductions {
+        let Reproduction { table, set, vary, .. } = *reproduction;
+        let stem = match vary {
+            Vary::Mechanisms => format!("reproduce-{}-mechanisms", table.name),
+            Vary::Nothing | Vary::Band => format!("reproduce-{}", table.name),
+        };
+        let reproduced = all.iter().find(|reproduced| reproduced.table.name == table.name);
+        let cells = reproduced.map_or(&[][..], |reproduced| &reproduced.cells);
+        let mut notes = provenance.notes();
+        notes.extend(report::set(set));
+        let picture = plot::reproduced(table, cells, &reproduction.machine()?, &notes)?;
+        if let Some(svg) = plot::headline(table, cells)? {
+            let svg = plot::marked(svg, provenance.mark());
+            out.write(&format!("headline-{}.svg", table.name), svg.as_bytes())?;
+        }
+        out.write_results(&stem, provenance, picture.as_deref(), |contents, format| {
+            write(contents, reproduced.map_or(&[], std::slice::from_ref), vary, format)
+        })?;
     }
-    let reproduced = std::slice::from_ref(reproduced);
-    out.write_results(&stem, &Provenance::now("simulated"), picture.as_deref(), |contents, format| {
-        write(contents, reproduced, vary, format)
-    })?;
     Ok(())
 }
 
 /// Writes all tables on one page.
-fn write_page(out: &OutDir, command: &str, reproduced: &[Reproduced], vary: Vary) -> anyhow::Result<()> {
-    let page = Page::new(EvidenceRun { command, vary, reproduced })?;
+fn write_page(
+    out: &OutDir,
+    command: &str,
+    reproduced: &[Reproduced],
+    vary: Vary,
+    provenance: &Provenance,
+) -> anyhow::Result<()> {
+    let made = provenance.fields();
+    let page = Page::new(EvidenceRun { command, vary, reproduced, made: &made, mark: provenance.mark() })?;
     if let Some(svg) = page.overview() {
+        let svg = plot::marked(svg.to_owned(), provenance.mark());
         out.write("evidence.svg", svg.as_bytes())?;
     }
     out.write("evidence.md", page.markdown()?.as_bytes())?;

@@ -1,16 +1,20 @@
 //! `nearlock simulate`.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
-use nearlock_lab::settings::{Assignment, Configuration, Group};
-use nearlock_lab::simulate::{Facts, Simulated, Simulation};
-use nearlock_lab::sweep;
-use nearlock_lab::{MachineSpec, locks, names, plot};
+use nearlock_lab::settings::{Configuration, Group};
+use nearlock_lab::simulate::{Facts, Failure, Simulated, Simulation};
+use nearlock_lab::sweep::{self, Outcome};
+use nearlock_lab::{locks, names, plot};
 
 use crate::Ending;
 use crate::args::{Format, SimulateArgs, threads};
 use crate::out::OutDir;
+use crate::report::Extent;
 use crate::report::provenance::Provenance;
+use crate::report::text::paragraph;
+use crate::report::verdict::{self, Simulations};
 use crate::{interrupt, progress, report};
 
 /// A number of threads that the machine has no CPUs for.
@@ -54,41 +58,78 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let bar = progress::simulations(simulations.len());
     interrupt::watch()?;
+    let total = simulations.len();
+    let mut done = 0;
     let outcomes = sweep::run(&simulations, |_, _| {
         bar.inc(1);
-        interrupt::check()
+        done += 1;
+        // After the last one there is nothing to interrupt.
+        if done < total { interrupt::check() } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();
-    if outcomes.len() < simulations.len() {
+    let results = Results::of(&simulations, outcomes);
+    if results.extent.is_partial() {
         report::say(format_args!(
-            "warning: interrupted: {} of {} cells are simulated",
-            outcomes.len(),
-            simulations.len()
+            "warning: interrupted: {} of {total} cells are simulated",
+            results.extent.done
         ));
     }
-    let is_partial = outcomes.len() < simulations.len();
-    let mut rows = Vec::new();
-    let mut failures = Vec::new();
-    for outcome in outcomes {
-        match outcome {
-            Ok(row) => rows.push(row),
-            Err(failure) => failures.push(failure),
-        }
-    }
+    let command_of =
+        |failure| sweep::command(&args.machine, &args.workload, failure, configuration.assigned());
     // Before the results, since standard output may have no reader.
     if let (Some(out), Some(Simulation { machine, .. })) = (out, simulations.first()) {
-        write_files(&out, &rows, machine, configuration.assigned())?;
+        let failures =
+            results.failures.iter().map(|failure| report::failed(failure, &command_of(failure))).collect();
+        let provenance = Provenance::now("simulated", results.extent, failures);
+        let stem = format!("simulate-{}-{}", machine.name, args.workload);
+        let mut notes = provenance.notes();
+        notes.extend(report::set(configuration.assigned()));
+        let picture = plot::simulated(&results.rows, machine, &notes)?;
+        out.write_results(&stem, &provenance, picture.as_deref(), |contents, format| {
+            write(contents, &results, format)
+        })?;
     }
-    write(&mut io::stdout().lock(), &rows, args.format)?;
-    for failure in &failures {
-        let command = sweep::command(&args.machine, &args.workload, failure, configuration.assigned());
-        report::failure(failure, &command);
+    write(&mut io::stdout().lock(), &results, args.format)?;
+    for failure in &results.failures {
+        report::failure(failure, &command_of(failure));
     }
-    Ok(match failures.is_empty() {
+    Ok(match results.failures.is_empty() {
         false => Ending::CheckFailed,
-        true if is_partial => Ending::Interrupted,
+        true if results.extent.is_partial() => Ending::Interrupted,
         true => Ending::Success,
     })
+}
+
+/// What the simulations gave.
+struct Results<'a> {
+    /// The locks in their order, each once.
+    locks: Vec<&'a str>,
+    /// The greatest number of threads that was requested.
+    threads_max: usize,
+    rows: Vec<Simulated>,
+    failures: Vec<Failure>,
+    extent: Extent,
+}
+
+impl<'a> Results<'a> {
+    fn of(simulations: &'a [Simulation], outcomes: Vec<Outcome>) -> Self {
+        let extent = Extent { done: outcomes.len(), of: simulations.len(), unit: "cells" };
+        let mut locks: Vec<&str> = Vec::new();
+        for simulation in simulations {
+            if !locks.contains(&simulation.lock.name) {
+                locks.push(simulation.lock.name);
+            }
+        }
+        let threads_max = simulations.iter().map(|simulation| simulation.threads).max().unwrap_or(0);
+        let (mut rows, mut failures) = (Vec::new(), Vec::new());
+        for outcome in outcomes {
+            match outcome {
+                Ok(row) => rows.push(row),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        Self { locks, threads_max, rows, failures, extent }
+    }
 }
 
 /// The cells, lock by lock.
@@ -121,26 +162,24 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     Ok(simulations)
 }
 
-fn write(out: &mut impl Write, rows: &[Simulated], format: Format) -> io::Result<()> {
+fn write(out: &mut impl Write, results: &Results, format: Format) -> io::Result<()> {
+    let rows = &results.rows;
     match format {
-        Format::Text => report::text::simulated(out, rows),
+        Format::Text => text(out, results),
         Format::Json => report::json::simulated(out, rows),
         Format::Csv => report::csv::rows(out, rows),
     }
 }
 
-/// Writes the picture and the rows. If every lock failed, there are none.
-fn write_files(
-    out: &OutDir,
-    rows: &[Simulated],
-    machine: &MachineSpec,
-    settings: &[Assignment],
-) -> anyhow::Result<()> {
-    let Some(Simulated { machine: name, workload, .. }) = rows.first() else { return Ok(()) };
-    let picture = plot::simulated(rows, machine, report::set(settings).as_slice())?;
-    let (stem, provenance) = (format!("simulate-{name}-{workload}"), Provenance::now("simulated"));
-    out.write_results(&stem, &provenance, picture.as_deref(), |contents, format| {
-        write(contents, rows, format)
-    })?;
-    Ok(())
+/// The rows and the verdict.
+fn text(out: &mut impl Write, results: &Results) -> io::Result<()> {
+    let Results { locks, threads_max, rows, failures, extent } = results;
+    if let Some(mark) = extent.mark() {
+        writeln!(out, "{mark}")?;
+    }
+    report::text::simulated(out, rows)?;
+    match verdict::simulated(&Simulations { locks, threads_max: *threads_max, rows, failures }) {
+        Some(verdict) => paragraph(out, &format!("\n{verdict}")),
+        None => Ok(()),
+    }
 }

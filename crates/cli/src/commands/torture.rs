@@ -14,8 +14,8 @@ use nearlock_lab::{SUBJECTS, Subject, names};
 use crate::Ending;
 use crate::args::{Format, TortureArgs, WaitPolicy};
 use crate::interrupt;
-use crate::report;
 use crate::report::lockstat::Clock;
+use crate::report::{self, Extent};
 
 /// Impossible numbers of threads.
 #[derive(Debug, thiserror::Error)]
@@ -61,10 +61,12 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
     interrupt::watch()?;
     let mut all = Vec::new();
     let asked = locks.len();
+    let mut extent = Extent { done: asked, of: asked, unit: "locks" };
     for lock in locks {
         let tortured = one(lock, &plan, args.format)?;
         all.push(tortured);
         if interrupt::is_interrupted() {
+            extent.done = all.len() - 1;
             report::say(format_args!(
                 "warning: interrupted: {} of {asked} locks were tortured, the last one for {:.1} s",
                 all.len(),
@@ -74,20 +76,28 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
         }
     }
     let failed = all.iter().any(|tortured| tortured.verdict() == Verdict::Failure);
+    let ending = match failed {
+        true => Ending::CheckFailed,
+        false if extent.is_partial() => Ending::Interrupted,
+        false => Ending::Success,
+    };
     let mut out = io::stdout().lock();
     match args.format {
         Format::Text => {
-            let verdict = if failed { Verdict::Failure } else { Verdict::Success };
-            report::text::torture_end(&mut out, &plan, &all, verdict)?;
+            if let Some(mark) = extent.mark() {
+                writeln!(out, "{mark}")?;
+            }
+            let ended = match ending {
+                Ending::CheckFailed => Verdict::Failure.name(),
+                Ending::Interrupted => "INTERRUPTED",
+                Ending::Success => Verdict::Success.name(),
+            };
+            report::text::torture_end(&mut out, &plan, &all, ended)?;
         }
-        Format::Json => report::json::tortured(&mut out, &plan, &all)?,
-        Format::Csv => report::csv::tortured(&mut out, &plan, &all)?,
+        Format::Json => report::json::tortured(&mut out, &plan, &all, extent)?,
+        Format::Csv => report::csv::tortured(&mut out, &plan, &all, extent)?,
     }
-    Ok(match failed {
-        true => Ending::CheckFailed,
-        false if interrupt::is_interrupted() => Ending::Interrupted,
-        false => Ending::Success,
-    })
+    Ok(ending)
 }
 
 /// Tortures one lock, and shows its line if the format is text. Problems go to standard error.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::bail;
 use nearlock_bench::bench::TestBed;
 use nearlock_bench::measure::{self, MeasureError};
-use nearlock_bench::validate::{self, Effort, MEAN_ERROR_MAX, Report, Row};
+use nearlock_bench::validate::{self, Effort, MEAN_ERROR_MAX, Report, Row, Step, ValidateError};
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::{MachineSpec, names};
 
@@ -14,7 +14,8 @@ use crate::Ending;
 use crate::args::{Format, ValidateArgs};
 use crate::out::OutDir;
 use crate::report::provenance::Provenance;
-use crate::{progress, report};
+use crate::report::{self, Extent};
+use crate::{interrupt, progress};
 
 /// The machine's name where no file gives one.
 const NAME: &str = "this-machine";
@@ -36,17 +37,23 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
         report::say("warning: built without optimisation: these figures say nothing; build with --release");
     }
     report::say(args.priority.permitted());
+    interrupt::watch()?;
     let mut machine = match file.map_or_else(|| measured(args), Ok) {
         Ok(machine) => machine,
+        Err(MeasureError::Interrupted) => return Ok(nothing_done()),
         Err(error) => return Ok(failed(&error)),
     };
     configuration.configure_machine(&mut machine)?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     let bar = progress::cells(validate::steps(&machine, effort));
-    let found = validate::run(&machine, effort, args.priority.into(), || bar.inc(1));
+    let found = validate::run(&machine, effort, args.priority.into(), |step| {
+        bar.inc(u64::from(step == Step::Planned));
+        interrupt::check()
+    });
     bar.finish_and_clear();
     let found = match found {
         Ok(found) => found,
+        Err(ValidateError::Interrupted) => return Ok(nothing_done()),
         Err(error) => return Ok(failed(&error)),
     };
     let cpus: Vec<String> = found.cpus.iter().map(ToString::to_string).collect();
@@ -58,22 +65,46 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
             machine.name
         ));
     }
+    let extent = Extent { done: found.rows.len(), of: found.cells, unit: "cells" };
+    if extent.is_partial() {
+        report::say(format_args!(
+            "warning: interrupted: {} of {} cells are finished",
+            extent.done, extent.of
+        ));
+    }
     // Before the results, which may fail to be written.
     if let Some(out) = out {
-        let provenance = Provenance::now("measured and simulated");
+        let provenance = Provenance::now("measured and simulated", extent, vec![]);
         out.write_results(&format!("validate-{}", machine.name), &provenance, None, |contents, format| {
             write(contents, &machine, &this, &found, format)
         })?;
     }
-    write(&mut io::stdout().lock(), &machine, &this, &found, args.format)?;
-    Ok(if args.check { check(&found.rows) } else { Ending::Success })
+    let mut stdout = io::stdout().lock();
+    if let (Some(mark), Format::Text) = (extent.mark(), args.format) {
+        writeln!(stdout, "{mark}")?;
+    }
+    write(&mut stdout, &machine, &this, &found, args.format)?;
+    Ok(match args.check {
+        _ if extent.is_partial() => Ending::Interrupted,
+        true => check(&found.rows),
+        false => Ending::Success,
+    })
+}
+
+/// Ctrl-C came before any cell was finished.
+fn nothing_done() -> Ending {
+    report::say("interrupted: no cell is finished, and nothing is written");
+    Ending::Interrupted
 }
 
 /// This machine, measured.
 fn measured(args: &ValidateArgs) -> Result<MachineSpec, MeasureError> {
     let effort = if args.quick { measure::Effort::Quick } else { measure::Effort::Full };
     let bar = progress::steps();
-    let measured = measure::run(NAME, effort, args.priority.into(), |step| bar.set_message(step.to_owned()));
+    let measured = measure::run(NAME, effort, args.priority.into(), |step| {
+        bar.set_message(step.to_owned());
+        interrupt::check()
+    });
     bar.finish_and_clear();
     Ok(measured?.machine)
 }

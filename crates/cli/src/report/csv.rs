@@ -3,12 +3,43 @@
 use std::io::{self, Write};
 
 use nearlock_bench::torture::{Plan, Tortured, Totals, Waiting};
+use nearlock_bench::{bench, validate};
 use nearlock_lab::LockEvent;
 use nearlock_lab::reproduce::Cell;
+use nearlock_lab::simulate::Simulated;
 use serde::Serialize;
 
-/// Rows without objects in them.
-pub fn rows<T: Serialize>(out: &mut impl Write, rows: &[T]) -> io::Result<()> {
+use super::Extent;
+
+/// A row without objects in it.
+pub trait Flat: Serialize {
+    /// The header, for a file without rows. A row has the same names in this order.
+    const HEADER: &'static str;
+}
+
+impl Flat for Simulated {
+    const HEADER: &'static str = "machine,workload,lock,threads,seed,ops_per_us,jain,wait_ns_p50,wait_ns_p99,\
+        wait_ns_max,line_transfers_per_op,remote_transfers_per_op,local_handover_share,slow_path_share,\
+        jobs_per_minute";
+}
+
+impl Flat for bench::Row {
+    const HEADER: &'static str = "summary,situations,mode,lock,baseline,threads,section_ns,think_ns,\
+        read_percent,ns_per_op,ops_per_us,ratio,ratio_low_quartile,ratio_high_quartile,rounds,jain,\
+        wait_ns_p99_9,wait_ns_max,cpu_ns_per_op,cpu_ratio,instructions_per_op,rmw_per_op,\
+        membarriers_per_s,size_bytes";
+}
+
+impl Flat for validate::Row {
+    const HEADER: &'static str = "machine,lock,threads,section_ns,think_ns,measured_ops_per_us,measured_low,\
+        measured_high,bursts,simulated_ops_per_us,error";
+}
+
+/// The rows below their header.
+pub fn rows<T: Flat>(out: &mut impl Write, rows: &[T]) -> io::Result<()> {
+    if rows.is_empty() {
+        return writeln!(out, "{}", T::HEADER);
+    }
     let mut text = Vec::new();
     let mut writer = csv::Writer::from_writer(&mut text);
     for row in rows {
@@ -51,6 +82,11 @@ struct FlatCell<'a> {
     class: &'a str,
 }
 
+impl Flat for FlatCell<'_> {
+    const HEADER: &'static str =
+        "table,row,variant,metric,unit,published,published_sd,simulated,low,high,error,class";
+}
+
 /// The cells of tables; the row is written `threads=142`, or `nodes=8 users=10-100`. Figures that
 /// are not in the document are empty.
 pub fn cells(out: &mut impl Write, cells: &[&Cell]) -> io::Result<()> {
@@ -79,6 +115,7 @@ pub fn cells(out: &mut impl Write, cells: &[&Cell]) -> io::Result<()> {
 pub struct TortureRow {
     lock: &'static str,
     verdict: &'static str,
+    partial: bool,
     nwriters: usize,
     nreaders: usize,
     numa_nodes: u32,
@@ -99,13 +136,25 @@ pub struct TortureRow {
     wait_ns_max: u64,
 }
 
+impl Flat for TortureRow {
+    const HEADER: &'static str = "lock,verdict,partial,nwriters,nreaders,numa_nodes,wait,seconds,total,max,min,fail,\
+        reads_total,reads_max,reads_min,reads_fail,refused,timed_out,cancelled,downgraded,wait_ns_max";
+}
+
 impl TortureRow {
-    /// The row of one lock.
-    pub fn new(plan: &Plan, tortured: &Tortured) -> Self {
+    /// The rows of these locks. Those beyond the extent were ended early.
+    pub fn all(plan: &Plan, all: &[Tortured], extent: Extent) -> Vec<Self> {
+        let rows = all.iter().enumerate();
+        rows.map(|(index, of)| Self { partial: index >= extent.done, ..Self::whole(plan, of) }).collect()
+    }
+
+    /// The row of a lock that was not ended early.
+    fn whole(plan: &Plan, tortured: &Tortured) -> Self {
         let (Totals { writes, reads }, given_up) = (tortured.totals, tortured.given_up);
         Self {
             lock: tortured.lock.name,
             verdict: tortured.verdict().name(),
+            partial: false,
             nwriters: tortured.crew.writers,
             nreaders: tortured.crew.readers,
             numa_nodes: plan.numa_nodes.count(),
@@ -132,9 +181,9 @@ impl TortureRow {
 }
 
 /// One row per lock, with a column for each event.
-pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Result<()> {
+pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured], extent: Extent) -> io::Result<()> {
     let mut text = Vec::new();
-    rows(&mut text, &all.iter().map(|tortured| TortureRow::new(plan, tortured)).collect::<Vec<_>>())?;
+    rows(&mut text, &TortureRow::all(plan, all, extent))?;
     let text = String::from_utf8_lossy(&text).into_owned();
     let mut lines = text.lines();
     let header = lines.next().unwrap_or_default();

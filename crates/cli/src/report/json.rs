@@ -10,6 +10,7 @@ use nearlock_lab::lockstat::LockStatistics;
 use nearlock_lab::simulate::Simulated;
 use serde::Serialize;
 
+use super::Extent;
 use super::csv::TortureRow;
 
 /// An array of these.
@@ -55,14 +56,15 @@ pub fn simulated(out: &mut impl Write, cells: &[Simulated]) -> io::Result<()> {
 
 /// One object per lock, with all events, with lockstat if it was recorded, and with the counts of
 /// churn if there was churn.
-pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Result<()> {
+pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured], extent: Extent) -> io::Result<()> {
     let problems: Vec<Vec<String>> =
         all.iter().map(|tortured| tortured.problems.iter().map(ToString::to_string).collect()).collect();
     let rows: Vec<_> = all
         .iter()
         .zip(&problems)
-        .map(|(tortured, problems)| Row {
-            row: TortureRow::new(plan, tortured),
+        .zip(TortureRow::all(plan, all, extent))
+        .map(|((tortured, problems), row)| Row {
+            row,
             events: LockEvent::ALL.iter().map(|&e| (e.name(), tortured.events[e as usize])).collect(),
             problems: problems.iter().map(String::as_str).collect(),
             lockstat: tortured.lockstat.as_deref(),

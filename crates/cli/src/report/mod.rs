@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod csv;
+mod extent;
 pub mod json;
 pub mod lockstat;
 pub mod measure;
@@ -11,6 +12,8 @@ pub mod text;
 pub mod validate;
 pub mod variations;
 pub mod verdict;
+
+pub use extent::Extent;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -46,6 +49,11 @@ pub fn set(assigned: &[Assignment]) -> Option<String> {
 /// Prints to standard error that a checker found a fault in a lock.
 pub fn failure(failure: &Failure, command: &str) {
     say(format_args!("FAILURE: {failure}\nrepeat it with: {command}"));
+}
+
+/// The sentence for files that a checker found a fault in a lock.
+pub fn failed(failure: &Failure, command: &str) -> String {
+    format!("{failure}; repeat it with: {command}")
 }
 
 /// Prints to standard error that a table exceeds its bound.

@@ -9,8 +9,8 @@ use nearlock_bench::bench::TestBed;
 use nearlock_lab::sweep::quoted;
 use serde::Serialize;
 
+use super::Extent;
 use crate::args::Format;
-use crate::interrupt;
 
 /// Warnings that were printed to standard error.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -47,13 +47,18 @@ pub struct Provenance {
     is_virtual: bool,
     /// Whether the command ended before all was done. Then rows are missing.
     partial: bool,
+    /// The mark of partial results.
+    #[serde(skip)]
+    mark: Option<String>,
     /// The warnings that were printed to standard error.
     warnings: Vec<String>,
+    /// Locks and cells that failed, a sentence each. They have no rows.
+    failures: Vec<String>,
 }
 
 impl Provenance {
     /// The head of a file with such figures that this process writes now.
-    pub fn now(figures: &'static str) -> Self {
+    pub fn now(figures: &'static str, extent: Extent, failures: Vec<String>) -> Self {
         let machine = TestBed::this();
         let name = env!("CARGO_BIN_NAME").to_owned();
         let arguments = env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
@@ -66,8 +71,10 @@ impl Provenance {
             processor: machine.model,
             cpus: machine.cpus,
             is_virtual: machine.is_virtual,
-            partial: interrupt::is_interrupted(),
+            partial: extent.is_partial(),
+            mark: extent.mark(),
             warnings: WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            failures,
         }
     }
 
@@ -91,6 +98,21 @@ impl Provenance {
         }
     }
 
+    /// The mark of partial results, and the failures, for pictures.
+    pub fn notes(&self) -> Vec<String> {
+        let failed = match &self.failures[..] {
+            [] => None,
+            [one] => Some(format!("FAILURE: {one}.")),
+            [first, others @ ..] => Some(format!("FAILURE: {first}. And {} more.", others.len())),
+        };
+        self.mark.iter().cloned().chain(failed).collect()
+    }
+
+    /// The mark of partial results.
+    pub fn mark(&self) -> Option<&str> {
+        self.mark.as_deref()
+    }
+
     /// The fields as text, for CSV and for pages.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let mut fields = vec![
@@ -105,6 +127,7 @@ impl Provenance {
             ("partial", self.partial.to_string()),
         ];
         fields.extend(self.warnings.iter().map(|warning| ("warning", warning.clone())));
+        fields.extend(self.failures.iter().map(|failure| ("failure", failure.clone())));
         fields
     }
 }

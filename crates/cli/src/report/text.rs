@@ -8,9 +8,7 @@ use std::sync::LazyLock;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
 use nearlock_bench::torture::churn::Churn;
-use nearlock_bench::torture::{
-    Counts, GivenUp, NumaNodes, Plan, Storm, Threads, Tortured, Totals, Verdict, Waiting,
-};
+use nearlock_bench::torture::{Counts, GivenUp, NumaNodes, Plan, Storm, Threads, Tortured, Totals, Waiting};
 use nearlock_lab::simulate::Simulated;
 use nearlock_lab::{LockEvent, Subject};
 
@@ -213,12 +211,12 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
         });
         writeln!(out, "{short}")?;
     }
-    let mut notes =
-        "ratio: operations over those of the first lock, same threads and seed; jain: 1 is equal \
-                     shares; lines/op, remote: line transfers per acquisition, and those between sockets; \
-                     local: share of acquisitions whose predecessor ran on the same NUMA node, or was the \
-                     same thread"
-            .to_owned();
+    let work = if rows.iter().any(|row| row.jobs_per_minute.is_some()) { "jobs" } else { "operations" };
+    let mut notes = format!(
+        "ratio: {work} over those of the first lock, same threads and seed; jain: 1 is equal shares; \
+         lines/op, remote: line transfers per acquisition, and those between sockets; local: share of \
+         acquisitions whose predecessor ran on the same NUMA node, or was the same thread"
+    );
     if first.workload == LONG_HOLDS_IN {
         notes += "; ops/us: the rare long holds, which are not simulated, are included with their mean, 500 \
                   ns / threads";
@@ -231,10 +229,7 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
             lockstat::text(out, statistics, Clock::Virtual, row.window_s)?;
         }
     }
-    match verdict::simulated(rows) {
-        Some(verdict) => paragraph(out, &format!("\n{verdict}")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The workload with rare long holds.
@@ -253,9 +248,7 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
         let is_base = |base: &&Simulated| {
             base.lock == rows[0].lock && base.threads == row.threads && base.seed == row.seed
         };
-        rows.iter()
-            .find(is_base)
-            .map_or("-".to_owned(), |base| verdict::times(row.ops_per_us / base.ops_per_us))
+        rows.iter().find(is_base).map_or("-".to_owned(), |base| verdict::ratio(row, base))
     };
     let figures_of = |row: &Simulated| {
         let mut cells = vec![
@@ -347,8 +340,8 @@ fn span(numbers: impl Iterator<Item = usize>) -> String {
     if least >= greatest { greatest.to_string() } else { format!("{least}..{greatest}") }
 }
 
-/// The last line of a torture test.
-pub fn torture_end(out: &mut impl Write, plan: &Plan, all: &[Tortured], verdict: Verdict) -> io::Result<()> {
+/// The last line of a torture test, with the word for how it ended.
+pub fn torture_end(out: &mut impl Write, plan: &Plan, all: &[Tortured], ended: &str) -> io::Result<()> {
     let numa_nodes = match plan.numa_nodes {
         NumaNodes::Real(nodes) => format!("{nodes}"),
         NumaNodes::Synthetic(nodes) | NumaNodes::Slots(nodes) => format!("{nodes}(synthetic)"),
@@ -370,7 +363,7 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, all: &[Tortured], verdict:
         "--- End of test: {}: nwriters_stress={} nreaders_stress={} numa_nodes={numa_nodes} wait={wait} \
          shutdown_secs={} stat_interval={} stutter={} long_hold={} priority_percent={} \
          cancel_storm={storm}{churn}",
-        verdict.name(),
+        ended,
         span(all.iter().map(|tortured| tortured.crew.writers)),
         span(all.iter().map(|tortured| tortured.crew.readers)),
         plan.duration.as_secs(),

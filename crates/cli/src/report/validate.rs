@@ -106,7 +106,7 @@ mod tests {
         };
         for (cpus, measured, simulated, lines) in [(2, 1e-7, 12_345.6, 24), (1, 12_345.6, 1e-7, 12)] {
             let rows: Vec<Row> = grid(cpus).iter().map(row(measured, simulated)).collect();
-            let found = Report { rows, cpus: vec![0, 1] };
+            let found = Report { cells: rows.len(), rows, cpus: vec![0, 1] };
             let mut shown = Vec::new();
             text(&mut shown, &machine, &TestBed::this(), &found).expect("memory can be written");
             let shown = String::from_utf8(shown).expect("text");

@@ -7,6 +7,7 @@ use nearlock_lab::reproduce::{Cell, Reproduced, Vary, mean_error};
 use nearlock_lab::settings::Assignment;
 use serde::Serialize;
 
+use super::csv::Flat;
 use super::text::{width as text_width, wrapped};
 
 /// Each statement of the publication, and whether it is true of the simulated figures.
@@ -116,6 +117,10 @@ struct FlatRow<'a> {
     published: Option<f64>,
     error: Option<f64>,
     row: String,
+}
+
+impl Flat for FlatRow<'_> {
+    const HEADER: &'static str = "table,variation,variant,threads,simulated,published,error,row";
 }
 
 /// All cells with all changes, a row each. The change is empty for the table without changes.

@@ -1,18 +1,35 @@
 //! The conclusion from a result, in one or two sentences.
 
+use std::collections::BTreeSet;
+
 use nearlock_bench::bench::Row;
 use nearlock_lab::Subject;
-use nearlock_lab::simulate::Simulated;
+use nearlock_lab::simulate::{Failure, Simulated};
 
-/// The work of simulated locks with the greatest number of threads, compared with the first lock.
-/// `None` if there is only one lock.
-pub fn simulated(rows: &[Simulated]) -> Option<String> {
-    let base = rows.first()?.lock.as_str();
-    let threads = rows.iter().filter(|row| row.lock == base).map(|row| row.threads).max()?;
-    let mut means: Vec<Mean> = Vec::new();
-    for row in rows.iter().filter(|row| row.threads == threads) {
-        if !means.iter().any(|mean| mean.lock == row.lock) {
-            means.push(Mean::of(rows, &row.lock, threads)?);
+/// Simulated cells, and what was requested.
+pub struct Simulations<'a> {
+    /// The locks in their order, each once. The others are compared with the first one.
+    pub locks: &'a [&'a str],
+    /// The greatest number of threads.
+    pub threads_max: usize,
+    pub rows: &'a [Simulated],
+    pub failures: &'a [Failure],
+}
+
+/// The work of simulated locks with the greatest number of threads that all of them have, compared
+/// with the first lock, and the locks that failed there. `None` if there is only one lock.
+pub fn simulated(simulations: &Simulations) -> Option<String> {
+    if simulations.locks.len() < 2 {
+        return None;
+    }
+    let threads_max = simulations.threads_max;
+    let Some((threads, means)) = simulations.compared() else { return simulations.failed_text(threads_max) };
+    let mut sentences = Vec::from_iter(simulations.failed_text(threads_max));
+    let mut at = at(threads);
+    if threads < threads_max {
+        match sentences.is_empty() {
+            true => at += ", the greatest number that all compared locks have,",
+            false => sentences.extend(simulations.failed_text(threads)),
         }
     }
     let (base, others) = means.split_first()?;
@@ -20,42 +37,95 @@ pub fn simulated(rows: &[Simulated]) -> Option<String> {
         others.iter().max_by(|a, b| a.work.total_cmp(&b.work))?,
         others.iter().min_by(|a, b| a.work.total_cmp(&b.work))?,
     );
-    let at = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
-    let mut text = format!("At {at} {}", most.against(base));
-    if others.len() > 1 && least.lock != most.lock {
-        text += &format!(" Of the {} locks it does the most.", means.len());
-        if most.work < base.work {
-            text = format!(
-                "At {at} {} does the most of the {} locks. {}",
-                base.lock,
-                means.len(),
-                most.against(base)
-            );
-        }
-        text += &format!(" The least: {}", least.against(base));
+    let several = others.len() > 1;
+    if several && means.iter().all(|mean| mean.work == 0.0) {
+        sentences.push(format!("{at} none of the {} locks does any work.", means.len()));
+        return Some(sentences.join(" "));
     }
-    Some(text)
+    if several && most.work < base.work {
+        sentences.push(format!("{at} {} does the most of the {} locks.", base.lock, means.len()));
+        sentences.push(most.against(base));
+    } else {
+        sentences.push(format!("{at} {}", most.against(base)));
+        sentences.extend(several.then(|| format!("Of the {} locks it does the most.", means.len())));
+    }
+    sentences.extend(several.then(|| format!("The least: {}", least.against(base))));
+    Some(sentences.join(" "))
 }
 
-/// The means of a lock with a number of threads, over all seeds.
+fn at(threads: usize) -> String {
+    if threads == 1 { "At 1 thread".to_owned() } else { format!("At {threads} threads") }
+}
+
+impl<'a> Simulations<'a> {
+    /// The greatest number of threads at which the first lock and others have a common seed, and
+    /// the means over the common seeds. Locks that failed at this number are left out.
+    fn compared(&self) -> Option<(usize, Vec<Mean<'a>>)> {
+        let base = self.locks.first()?;
+        let of_base = self.rows.iter().filter(|row| row.lock == *base).map(|row| row.threads);
+        let numbers: BTreeSet<usize> = of_base.collect();
+        numbers.into_iter().rev().find_map(|threads| {
+            let failed = self.failed(threads);
+            let present =
+                |lock: &&&str| !failed.contains(*lock) && self.rows.iter().any(|row| row.lock == **lock);
+            let locks: Vec<&str> = self.locks.iter().filter(present).copied().collect();
+            if locks.len() < 2 || locks.first() != Some(base) {
+                return None;
+            }
+            let of = |lock: &str| -> BTreeSet<u64> {
+                let of_lock = self.rows.iter().filter(|row| row.lock == lock && row.threads == threads);
+                of_lock.map(|row| row.seed).collect()
+            };
+            let seeds = locks.iter().map(|lock| of(lock)).reduce(|common, of| &common & &of)?;
+            let means = locks.iter().map(|lock| Mean::of(self.rows, lock, threads, &seeds));
+            Some((threads, means.collect::<Option<_>>()?))
+        })
+    }
+
+    /// The locks that failed with this number of threads.
+    fn failed(&self, threads: usize) -> Vec<&'a str> {
+        let has_failed = |lock: &&&str| {
+            self.failures.iter().any(|failure| failure.lock == **lock && failure.threads == threads)
+        };
+        self.locks.iter().filter(has_failed).copied().collect()
+    }
+
+    /// A sentence that names them.
+    fn failed_text(&self, threads: usize) -> Option<String> {
+        let failed = self.failed(threads);
+        (!failed.is_empty()).then(|| format!("{} {} failed.", at(threads), failed.join(" and ")))
+    }
+}
+
+/// The work of a cell: its jobs, or its acquisitions if the workload has no jobs.
+fn work(row: &Simulated) -> f64 {
+    row.jobs_per_minute.unwrap_or(row.ops_per_us)
+}
+
+/// The work of a cell as a multiple of another one's; `-` if that did none.
+pub fn ratio(row: &Simulated, base: &Simulated) -> String {
+    if work(base) > 0.0 { times(work(row) / work(base)) } else { "-".to_owned() }
+}
+
+/// The means of a lock with a number of threads, over some seeds.
 struct Mean<'a> {
     lock: &'a str,
-    /// Acquisitions, or jobs if the workload has jobs.
     work: f64,
     wait_ns_p99: f64,
     jain: f64,
 }
 
 impl<'a> Mean<'a> {
-    fn of(rows: &'a [Simulated], lock: &str, threads: usize) -> Option<Self> {
-        let rows: Vec<&Simulated> =
-            rows.iter().filter(|row| row.lock == lock && row.threads == threads).collect();
+    fn of(rows: &'a [Simulated], lock: &str, threads: usize, seeds: &BTreeSet<u64>) -> Option<Self> {
+        let is_meant =
+            |row: &&Simulated| row.lock == lock && row.threads == threads && seeds.contains(&row.seed);
+        let rows: Vec<&Simulated> = rows.iter().filter(is_meant).collect();
         let mean = |figure: fn(&Simulated) -> f64| {
             rows.iter().map(|row| figure(row)).sum::<f64>() / rows.len() as f64
         };
         Some(Self {
             lock: &rows.first()?.lock,
-            work: mean(|row| row.jobs_per_minute.unwrap_or(row.ops_per_us)),
+            work: mean(work),
             wait_ns_p99: mean(|row| row.wait_ns_p99 as f64),
             jain: mean(|row| row.jain),
         })
@@ -63,6 +133,12 @@ impl<'a> Mean<'a> {
 
     /// A sentence that compares it with `base`.
     fn against(&self, base: &Self) -> String {
+        if base.work == 0.0 {
+            return match self.work == 0.0 {
+                true => format!("{} and {} both do no work.", base.lock, self.lock),
+                false => format!("{} does work, and {} does none.", self.lock, base.lock),
+            };
+        }
         let mut text =
             format!("{} does {} times the work of {}", self.lock, times(self.work / base.work), base.lock);
         if base.wait_ns_p99 > 0.0 {
@@ -210,6 +286,9 @@ pub fn times(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearlock_lab::MachineSpec;
+    use nearlock_lab::settings::{Configuration, Group};
+    use nearlock_lab::simulate::{Fault, Limits, Simulation, simulate};
 
     #[test]
     fn ratios_keep_the_digits_that_count() {
@@ -244,6 +323,66 @@ mod tests {
             membarriers_per_s: None,
             size_bytes: 4,
         }
+    }
+
+    fn cell(lock: &str, threads: usize, seed: u64, work: f64) -> Simulated {
+        let mut row = simulate(&Simulation {
+            limits: Limits { warm_up_ns: 0, window_ns: 1000, ..Limits::default() },
+            ..Configuration::new(Group::ALL).simulation(
+                MachineSpec::builtin("haswell-ex-4s").expect("is built in"),
+                Configuration::new(Group::ALL).workload("locktorture").expect("is a workload"),
+                Subject::named(lock).expect("is in the list"),
+                1,
+                seed,
+            )
+        })
+        .expect("it works");
+        (row.threads, row.ops_per_us, row.wait_ns_p99, row.jain) = (threads, work, 0, 1.0);
+        row
+    }
+
+    /// The sentence about `mcs` and `ticket`, requested with 1 and 8 threads.
+    fn sentence(rows: &[Simulated], failed: &[(&'static str, usize)]) -> Option<String> {
+        let fault = Fault::Deadlock { waiting: 2 };
+        let failure = |&(lock, threads)| Failure { lock, threads, seed: 1, at_ns: 1, fault };
+        let failures: Vec<Failure> = failed.iter().map(failure).collect();
+        simulated(&Simulations { locks: &["mcs", "ticket"], threads_max: 8, rows, failures: &failures })
+    }
+
+    #[test]
+    fn only_seeds_that_both_locks_have_are_compared() {
+        let [mcs, other] = [1, 2].map(|seed| cell("mcs", 8, seed, seed as f64));
+        let rows = [mcs, other, cell("ticket", 8, 2, 3.0)];
+        let said = sentence(&rows, &[]).expect("compared");
+        assert_eq!(said, "At 8 threads ticket does 1.50 times the work of mcs.");
+        let less = [cell("mcs", 1, 1, 1.0), cell("mcs", 8, 1, 1.0), cell("ticket", 1, 1, 2.0)];
+        assert_eq!(
+            sentence(&less, &[]).expect("compared"),
+            "At 1 thread, the greatest number that all compared locks have, ticket does 2.00 times the work of mcs."
+        );
+        assert_eq!(sentence(&less[..2], &[]), None, "the other lock was not simulated");
+    }
+
+    #[test]
+    fn a_lock_that_failed_is_named_before_fewer_threads_are_compared() {
+        let at_one = [cell("mcs", 1, 1, 1.0), cell("ticket", 1, 1, 2.0), cell("ticket", 8, 1, 2.0)];
+        assert_eq!(
+            sentence(&at_one, &[("mcs", 8)]).expect("compared"),
+            "At 8 threads mcs failed. At 1 thread ticket does 2.00 times the work of mcs."
+        );
+        let none = sentence(&at_one[2..], &[("mcs", 1), ("mcs", 8)]);
+        assert_eq!(none.expect("a failure"), "At 8 threads mcs failed.");
+    }
+
+    #[test]
+    fn no_work_is_no_ratio() {
+        let rows = |mcs, ticket| [cell("mcs", 8, 1, mcs), cell("ticket", 8, 1, ticket)];
+        let said = |mcs, ticket| sentence(&rows(mcs, ticket), &[]).expect("compared");
+        assert_eq!(said(0.0, 0.0), "At 8 threads mcs and ticket both do no work.");
+        assert_eq!(said(0.0, 1.0), "At 8 threads ticket does work, and mcs does none.");
+        assert_eq!(said(1.0, 0.0), "At 8 threads ticket does 0.00 times the work of mcs.");
+        let [mcs, ticket] = rows(0.0, 1.0);
+        assert_eq!((ratio(&ticket, &mcs), ratio(&mcs, &ticket)), ("-".to_owned(), "0.00".to_owned()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Ctrl-C ends a command with what is done so far, marked as partial, and exit status 130.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -9,15 +10,19 @@ use std::time::Duration;
 use crate::support::{csv_file, json_file};
 use assert_cmd::cargo::cargo_bin;
 
-/// Starts a command, sends it SIGINT after a while, and waits for its end.
-fn interrupted(args: &str, after: Duration) -> Output {
-    let child = Command::new(cargo_bin!("nearlock"))
+fn started(args: &str) -> Child {
+    Command::new(cargo_bin!("nearlock"))
         .args(args.split_whitespace())
         .env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("interrupted-cache"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the command can be run");
+        .expect("the command can be run")
+}
+
+/// Starts a command, sends it SIGINT after a while, and waits for its end.
+fn interrupted(args: &str, after: Duration) -> Output {
+    let child = started(args);
     thread::sleep(after);
     send_interrupt(&child);
     child.wait_with_output().expect("it ends")
@@ -67,7 +72,12 @@ fn bench_leaves_valid_files_that_say_that_they_are_partial() {
     let csv = read(&directory, "bench.csv");
     assert!(csv_file(&csv).0.contains(&"# partial: true"), "{csv}");
     assert!(read(&directory, "bench.html").contains("<td>partial</td><td>true</td>"));
-    assert!(String::from_utf8_lossy(&run.stdout).contains("MEASURED"));
+    assert!(read(&directory, "bench-free-mcs.svg").contains("PARTIAL: "));
+    let out = String::from_utf8_lossy(&run.stdout);
+    assert!(
+        out.starts_with("PARTIAL: ") && out.contains(" of 1600 runs\n") && out.contains("MEASURED"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -81,7 +91,10 @@ fn simulate_leaves_valid_files_that_say_that_they_are_partial() {
     assert!((1..10_000).contains(&rows.len()));
     let csv = read(&directory, "simulate-haswell-ex-4s-locktorture.csv");
     assert_eq!(csv_file(&csv).1.lines().count(), rows.len() + 1);
-    assert!(String::from_utf8_lossy(&run.stdout).contains("SIMULATED"));
+    let out = String::from_utf8_lossy(&run.stdout);
+    let mark = format!("PARTIAL: {} of 10000 cells", rows.len());
+    assert!(out.starts_with(&format!("{mark}\nSIMULATED")), "{out}");
+    assert!(read(&directory, "simulate-haswell-ex-4s-locktorture.svg").contains(&mark));
 }
 
 #[test]
@@ -91,12 +104,86 @@ fn torture_shows_what_was_tortured() {
     assert_eq!(run.status.code(), Some(130), "{out}{err}");
     assert!(out.contains("mcs-torture: Writes:") && !out.contains("ticket-torture"), "{out}");
     assert!(err.contains("interrupted: 1 of 2 locks were tortured"), "{err}");
+    assert!(out.contains("\nPARTIAL: 0 of 2 locks\n--- End of test: INTERRUPTED: "), "{out}");
+    let run = interrupted("torture mcs --shutdown-secs 600 --format json", Duration::from_secs(2));
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert_eq!((&rows[0]["partial"], rows.len()), (&true.into(), 1));
 }
 
 #[test]
-fn reproduce_says_that_it_can_be_continued() {
-    let run = interrupted("reproduce cna-locktorture --fresh", Duration::from_secs(2));
-    let err = String::from_utf8_lossy(&run.stderr);
+fn a_failure_is_not_hidden_by_an_interruption() {
+    let run = interrupted("torture lock-busted,mcs --nwriters 8 --shutdown-secs 600", Duration::from_secs(4));
+    let out = String::from_utf8_lossy(&run.stdout);
+    assert_eq!(run.status.code(), Some(1), "{out}");
+    assert!(out.contains("\nPARTIAL: 0 of 2 locks\n--- End of test: FAILURE: "), "{out}");
+}
+
+/// Starts `reproduce`, and sends SIGINT when a line begins with `at`. Returns standard error.
+fn reproduced_until(at: &str, args: &str) -> String {
+    let mut child = started(&format!("reproduce {args}"));
+    let mut lines =
+        BufReader::new(child.stdout.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    assert!(lines.any(|line| line.starts_with(at)), "no {at}");
+    send_interrupt(&child);
+    let rest: Vec<String> = lines.collect();
+    let run = child.wait_with_output().expect("it ends");
+    let err = String::from_utf8(run.stderr).expect("messages are text");
     assert_eq!(run.status.code(), Some(130), "{err}");
-    assert!(err.contains("the same command continues from there"), "{err}");
+    assert!(rest.last().is_some_and(|line| line.starts_with("PARTIAL: ")), "{rest:?}");
+    err
+}
+
+#[test]
+fn reproduce_says_how_it_can_be_continued() {
+    let fresh = reproduced_until("cna-locktorture:", "cna-locktorture --fresh");
+    assert!(fresh.contains("the same command without --fresh continues from there"), "{fresh}");
+    let kept = reproduced_until("cna-locktorture:", "cna-locktorture --seeds 33");
+    assert!(
+        kept.contains("0 of 1 tables are finished; ") && kept.contains("the same command continues"),
+        "{kept}"
+    );
+}
+
+#[test]
+fn reproduce_leaves_the_finished_tables() {
+    let directory = directory("interrupted-reproduce");
+    let short = "--set simulation.warm-up-ns=20000 --seeds 4 --fresh";
+    let args = format!("cna-context1 cna-locktorture {short} --out {}", directory.display());
+    let err = reproduced_until("cna-locktorture:", &args);
+    assert!(err.contains("1 of 2 tables are finished; only these are written"), "{err}");
+    let (provenance, rows) = json_file(&read(&directory, "reproduce-cna-context1.json"));
+    assert!(provenance["partial"] == true && !rows.is_empty(), "{provenance:?}");
+    assert!(csv_file(&read(&directory, "reproduce-cna-context1.csv")).0.contains(&"# partial: true"));
+    for file in ["reproduce-cna-context1.svg", "headline-cna-context1.svg", "evidence.svg"] {
+        let path = directory.join(file);
+        assert!(!path.exists() || read(&directory, file).contains("PARTIAL: 1 of 2 tables"), "{file}");
+    }
+    assert!(directory.join("reproduce-cna-context1.svg").exists() && directory.join("evidence.svg").exists());
+    for file in ["report.html", "evidence.md"] {
+        let text = read(&directory, file);
+        assert!(
+            text.contains("PARTIAL: 1 of 2 tables") && text.contains("Not in it: cna-locktorture"),
+            "{file}"
+        );
+    }
+    assert!(!directory.join("reproduce-cna-locktorture.json").exists());
+}
+
+#[test]
+fn measurements_that_are_not_complete_are_not_written() {
+    let directory = directory("interrupted-measure");
+    fs::create_dir_all(&directory).expect("it can be made");
+    let file = directory.join("mine.toml");
+    for args in [
+        "measure".to_owned(),
+        format!("measure --out {}", file.display()),
+        "validate".to_owned(),
+        format!("validate --out {}", directory.display()),
+    ] {
+        let run = interrupted(&args, Duration::from_secs(1));
+        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert_eq!((run.status.code(), &*out), (Some(130), ""), "{args}: {err}");
+        assert!(err.contains("interrupted: ") && err.contains("nothing is written"), "{args}: {err}");
+        assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 0, "{args}");
+    }
 }

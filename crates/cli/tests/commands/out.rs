@@ -65,6 +65,74 @@ fn a_path_that_is_no_directory_is_refused_before_anything_is_simulated() {
     assert_eq!(fs::read_to_string(&file).expect("is still there"), "kept");
 }
 
+/// Locks that fail in the simulator, and one that works.
+const FAILING: &str = "simulate --machine haswell-ex-4s --threads 4 --seed 11 --set simulation.window-ns=1000000 \
+                       --set simulation.warm-up-ns=0 --set simulation.livelock-ns=200000";
+
+/// Asserts that the files with this name have this number of rows, and name a failure that begins
+/// with `failure`.
+fn assert_failure(directory: &Path, stem: &str, rows: usize, failure: &str) {
+    let (provenance, of_json) = json_file(&read(directory, &format!("{stem}.json")));
+    let failures = provenance["failures"].as_array().expect("an array");
+    assert!(failures[0].as_str().is_some_and(|text| text.starts_with(failure)), "{failures:?}");
+    assert_eq!((of_json.len(), failures.len()), (rows, 1));
+    let csv = read(directory, &format!("{stem}.csv"));
+    let (head, of_csv) = csv_file(&csv);
+    assert!(head.iter().any(|line| line.starts_with(&format!("# failure: {failure}"))), "{csv}");
+    assert_eq!(of_csv.lines().count(), rows + 1, "{csv}");
+}
+
+#[test]
+fn the_files_name_the_locks_that_failed() {
+    let directory = nothing_at("out/failed");
+    let out = directory.display();
+    let run = nearlock(&format!("{FAILING} --lock lock-busted,mcs --out {out}"));
+    assert_eq!(run.code, 1, "{}", run.err);
+    let failure = "lock-busted, 4 threads, seed 11: exclusion violated";
+    assert_failure(&directory, "simulate-haswell-ex-4s-locktorture", 1, failure);
+    let picture = read(&directory, "simulate-haswell-ex-4s-locktorture.svg");
+    assert!(picture.contains("FAILURE: lock-busted, 4 threads"), "{picture}");
+    assert!(run.out.contains("\nAt 4 threads lock-busted failed."), "{}", run.out);
+    let one = "--threads 4 --section-ns 50000 --think-ns 0 --rounds 1 --duration-ms 500";
+    let run = nearlock(&format!("bench --mode free --lock mcs,lock-busted {one} --out {out}"));
+    assert_eq!(run.code, 1, "{}", run.err);
+    let rows = json_file(&read(&directory, "bench.json")).1.len();
+    assert_failure(&directory, "bench", rows, "lock-busted with 4 threads");
+    assert!(read(&directory, "bench.html").contains("<td>failure</td><td>lock-busted with 4 threads"));
+}
+
+#[test]
+fn files_without_rows_keep_their_header() {
+    let directory = nothing_at("out/all-failed");
+    let out = directory.display();
+    let header = |args: &str| {
+        let run = nearlock(&format!("{args} --format csv"));
+        (run.code, run.out.lines().next().map(str::to_owned), run.out.lines().count())
+    };
+    let simulate = |lock: &str| header(&format!("{FAILING} --lock {lock} --out {out}"));
+    let (_, expected, _) = simulate("mcs");
+    assert_eq!(simulate("lock-busted"), (1, expected, 1));
+    assert_failure(&directory, "simulate-haswell-ex-4s-locktorture", 0, "lock-busted, 4 threads");
+    let one = "--threads 4 --section-ns 50000 --think-ns 0 --rounds 1 --duration-ms 500";
+    let bench =
+        |lock: &str| header(&format!("bench --mode free --lock {lock} --baseline {lock} {one} --out {out}"));
+    let (_, expected, _) = bench("mcs");
+    assert_eq!(bench("lock-busted"), (1, expected, 1));
+    assert_failure(&directory, "bench", 0, "lock-busted with 4 threads");
+    let short = "--quick --seeds 1 --set simulation.warm-up-ns=20000 --set simulation.window-ns=100000";
+    for kind in ["", " --mechanisms"] {
+        let (stem, reproduce) = (kind.replace(" -", ""), format!("reproduce cna-context1 {short}{kind}"));
+        let (_, expected, _) = header(&reproduce);
+        let failing = format!(
+            "{reproduce} --set simulation.livelock-ns=1000 --set context1.section-ns=1ms --out {out}"
+        );
+        assert_eq!(header(&failing), (1, expected, 1), "{failing}");
+        assert_failure(&directory, &format!("reproduce-cna-context1{stem}"), 0, "cna-context1: ");
+    }
+    assert!(read(&directory, "report.html").contains("<tr><td>failure</td><td>cna-context1: "));
+    assert!(read(&directory, "evidence.md").contains("\n- failure: cna-context1: "));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn results_that_cannot_be_written_are_a_failure() {

@@ -61,13 +61,16 @@ fn a_run_that_was_killed_continues_where_it_was() {
 
 #[test]
 fn without_a_cache_the_run_continues_and_warns() {
-    let run = run(&format!("reproduce cna-context1 {SHORT}"), Path::new("/dev/null"));
+    let out = directory("no-cache");
+    let run = run(&format!("reproduce cna-context1 {SHORT} --out {}", out.display()), Path::new("/dev/null"));
     let said = String::from_utf8(run.stderr).expect("messages are text");
     assert!(
         run.status.success() && said.starts_with("warning: cache /dev/null/nearlock/simulations: "),
         "{said}"
     );
     assert!(String::from_utf8_lossy(&run.stdout).contains("cna-context1"));
+    let report = fs::read_to_string(out.join("report.html")).expect("was written");
+    assert!(report.contains("<tr><td>warning</td><td>cache /dev/null/nearlock/simulations: "), "{report}");
 }
 
 #[test]
@@ -94,4 +97,8 @@ fn without_a_table_all_are_on_one_page() {
     }
     let command = "nearlock reproduce --quick --seeds 1 --set simulation.warm-up-ns=20000 ";
     assert!(html.contains(command) && markdown.contains(command));
+    for field in ["processor", "compiler", "command", "partial"] {
+        assert!(html.contains(&format!("<tr><td>{field}</td><td>")), "{field}");
+        assert!(markdown.contains(&format!("\n- {field}: ")), "{field}");
+    }
 }

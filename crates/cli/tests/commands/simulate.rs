@@ -158,6 +158,24 @@ fn text_ends_with_the_work_of_the_locks_relative_to_the_first() {
 }
 
 #[test]
+fn the_ratio_and_the_verdict_are_of_the_work_that_the_workload_counts() {
+    let quick = "--set simulation.window-ns=200us --set simulation.warm-up-ns=100us";
+    let args = format!("simulate --machine westmere-ex-8s --threads 16 {quick}");
+    let out = success(&format!("{args} --workload aim7-high-systime --lock linux-counter-mutex,mcs"));
+    let row = out.lines().find(|line| line.starts_with("mcs ")).expect("a row");
+    let ratio = row.split_whitespace().nth(4).expect("a column");
+    assert!(
+        out.contains(&format!("At 16 threads mcs does {ratio} times the work of linux-counter-mutex")),
+        "{out}"
+    );
+    assert!(out.contains("ratio: jobs over those of the first lock"), "{out}");
+    let plain = success(&format!("{SIMULATE} --lock mcs,ticket --threads 2"));
+    assert!(plain.contains("ratio: operations over those of the first lock"), "{plain}");
+    let out = success(&format!("{args} --workload exim --lock rwsem-xadd-base,rwsem-xadd"));
+    assert!(out.contains("At 16 threads rwsem-xadd-base and rwsem-xadd both do no work."), "{out}");
+}
+
+#[test]
 fn text_says_that_it_is_simulated_and_fits() {
     let locks = "ttas,ttas-no-preread,qspinlock-whole-word,cna-v13-no-sro";
     let out = success(&format!("{SIMULATE} --lock {locks} --threads 1,8 --seed 18446744073709551000"));

@@ -77,7 +77,7 @@ pub fn sorted(names: &str) -> Vec<String> {
 
 /// The documented fields of the head of a file of results.
 pub const PROVENANCE: &str =
-    "figures nearlock compiler command date processor cpus is_virtual partial warnings";
+    "figures nearlock compiler command date processor cpus is_virtual partial warnings failures";
 
 /// The head and the rows of a JSON file of results.
 pub fn json_file(text: &str) -> (serde_json::Map<String, serde_json::Value>, Vec<serde_json::Value>) {

@@ -127,7 +127,7 @@ fn a_hang_is_a_failure_and_does_not_delay_the_end() {
 fn json_and_csv_have_every_event() {
     let run = nearlock("torture cna-v13,ttas --shutdown-secs 1 --hang-secs 120 --format json");
     assert_eq!(run.code, 0, "{}", run.err);
-    let documented = "lock verdict nwriters nreaders numa_nodes wait seconds total max min fail reads_total reads_max reads_min \
+    let documented = "lock verdict partial nwriters nreaders numa_nodes wait seconds total max min fail reads_total reads_max reads_min \
          reads_fail refused timed_out cancelled downgraded wait_ns_max events problems";
     assert_eq!(keys(&run.out), sorted(documented));
     let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");

@@ -23,7 +23,9 @@ fn reproduced(factor: f64) -> Vec<Reproduced> {
 }
 
 fn page(reproduced: &[Reproduced], look: impl Fn(&Page)) {
-    let run = EvidenceRun { command: "nearlock reproduce --band", vary: Vary::Band, reproduced };
+    let made = [("processor", "Abacus | 7 <8>".to_owned()), ("partial", "true".to_owned())];
+    let (command, mark) = ("nearlock reproduce --band", Some("PARTIAL: 1 of 2 tables"));
+    let run = EvidenceRun { command, vary: Vary::Band, reproduced, made: &made, mark };
     look(&Page::new(run).unwrap());
 }
 
@@ -46,7 +48,10 @@ fn every_table_is_on_both_pages_with_its_claim_and_all_cells() {
         );
         for text in [&html, &markdown] {
             assert!(text.contains("nearlock reproduce --band") && text.contains("machine.jitter=0"));
+            assert!(text.contains("PARTIAL: 1 of 2 tables"), "{text}");
         }
+        assert!(html.contains("<tr><td>processor</td><td>Abacus | 7 &#60;8&#62;</td></tr>"), "{html}");
+        assert!(markdown.contains("\n- processor: Abacus | 7 <8>\n- partial: true\n"), "{markdown}");
     });
 }
 
