@@ -4,6 +4,7 @@
 //! Runs are bounded by time, so that a lock that hands over once per scheduling quantum passes too.
 
 use std::cell::UnsafeCell;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
@@ -190,6 +191,9 @@ fn value(switch: &SwitchInfo, choice: u64) -> u64 {
     }
 }
 
+/// The positions of the combinations, which live for ever. A leak detector reports none of them.
+static KEPT: Mutex<Vec<&[Position]>> = Mutex::new(Vec::new());
+
 /// An example of a fault that this finds: whether the head of a qspinlock competes was a separate
 /// switch, which could contradict the others.
 #[test]
@@ -220,10 +224,9 @@ fn combinations_of_switches_exclude() {
                     _ => Position { switch, value: value(switch, draw()) },
                 })
                 .collect();
-            let subject = Subject {
-                positions: positions.leak(),
-                ..*Subject::named(algorithm.name).expect("is on the list")
-            };
+            let positions = &*positions.leak();
+            KEPT.lock().expect("is not poisoned").push(positions);
+            let subject = Subject { positions, ..*Subject::named(algorithm.name).expect("is on the list") };
             println!("{}: {:?}", subject.name, subject.positions);
             let excludes = Excludes { threads: 3, numa_nodes: 2, run: run_length() / 2 };
             switched(&subject, || subject.visit::<Os, _>(excludes));
