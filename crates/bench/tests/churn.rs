@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nearlock::classic::McsLock;
 use nearlock_bench::torture::{self, NumaNodes, Plan, Problem, Threads, Tortured, Verdict, Waiting, churn};
-use nearlock_lab::names;
+use nearlock_lab::locks;
 
 /// Runs the churn, with threads that call `beside` at their end.
 fn run(lock: &str, duration: Duration, beside: fn()) -> Tortured {
@@ -28,7 +28,7 @@ fn run(lock: &str, duration: Duration, beside: fn()) -> Tortured {
         lockstat: false,
         settings: torture::settings(),
     };
-    churn::run(names::lock(lock).unwrap(), &plan, &mut |_| (), beside).unwrap()
+    churn::run(locks::lock(lock).unwrap(), &plan, &mut |_| (), beside).unwrap()
 }
 
 /// Leaves a block of memory and a queue node behind.

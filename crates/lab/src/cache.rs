@@ -180,8 +180,8 @@ pub(crate) fn described(simulation: &Simulation) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names;
     use crate::settings::{Configuration, Group};
+    use crate::{locks, names};
 
     fn simulation(settings: &[&str], lock: &str, threads: usize, seed: u64) -> Simulation {
         let mut machine = names::machine("haswell-ex-4s").unwrap();
@@ -191,7 +191,7 @@ mod tests {
         }
         configuration.configure_machine(&mut machine).unwrap();
         let workload = configuration.workload("locktorture").unwrap();
-        configuration.simulation(machine, workload, names::lock(lock).unwrap(), threads, seed)
+        configuration.simulation(machine, workload, locks::lock(lock).unwrap(), threads, seed)
     }
 
     /// A path that is unique to a test, without a file.

@@ -15,7 +15,6 @@ mod rust;
 
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 
-pub use crate::locks::lock;
 pub use echo::{echoed, escaped};
 pub use nearest::{Known, folded, nearest};
 pub(crate) use rust::forgiven;
@@ -246,6 +245,7 @@ mod tests {
     use nearlock_collection::subjects::Subject;
 
     use super::*;
+    use crate::locks::lock;
 
     #[test]
     fn a_slip_is_understood_and_nonsense_is_not() {

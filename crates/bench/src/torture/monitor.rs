@@ -161,12 +161,12 @@ mod tests {
     use super::super::tests::plan;
     use super::super::{Problem, Storm};
     use super::*;
-    use nearlock_lab::names;
+    use nearlock_lab::locks;
 
     #[test]
     fn a_storm_is_calm_only_while_locks_are_taken() {
         let (lock, storm) =
-            (names::lock("lock-lost-cancel").unwrap(), Some(Storm { cancellations: Some(1) }));
+            (locks::lock("lock-lost-cancel").unwrap(), Some(Storm { cancellations: Some(1) }));
         let plan = Plan { storm, ..plan() };
         let book = Book::new(lock, &plan);
         let mut monitor = Monitor::new(lock, &book, &plan, &[]);

@@ -3,7 +3,7 @@
 mod ways;
 
 use super::*;
-use nearlock_lab::names;
+use nearlock_lab::locks;
 
 pub(super) fn plan() -> Plan {
     Plan {
@@ -67,7 +67,7 @@ fn every_algorithm_passes() {
 fn stutter_and_one_writer_pass() {
     let stutter = Duration::from_millis(30);
     let plan = Plan { writers: Some(1), stutter, waiting: Waiting::Spin, long_hold_ms: 1, ..plan() };
-    let tortured = torture(names::lock("qspinlock").unwrap(), &plan, &mut |_| ()).unwrap();
+    let tortured = torture(locks::lock("qspinlock").unwrap(), &plan, &mut |_| ()).unwrap();
     assert_eq!(tortured.problems, []);
     assert!(!tortured.totals.writes.is_uneven());
 }
@@ -75,7 +75,7 @@ fn stutter_and_one_writer_pass() {
 /// The first of ten runs in which a fault is found. On a busy machine, two threads may not meet in
 /// every run.
 pub(super) fn first_found(lock: &str, plan: &Plan) -> Tortured {
-    let lock = names::lock(lock).unwrap();
+    let lock = locks::lock(lock).unwrap();
     let mut runs = (0..10).map(|_| torture(lock, plan, &mut |_| ()).unwrap());
     runs.find(|tortured| !tortured.problems.is_empty()).expect("a fault is found")
 }

@@ -147,12 +147,14 @@ fn text(args: &ListArgs, what: Listed, list: &List) -> String {
         }
         Listed::Peers => {
             let table = list.table(&["peer", "what it is"], 1);
-            format!("{table}\n\nThey can only be measured, on this machine: nearlock bench --peers all")
+            let note = "They can only be measured, on this machine: nearlock bench --peers all";
+            format!("{table}\n\n{}", wrapped(note, ""))
         }
         Listed::Workloads => list.table(&["workload", "what it does"], 1),
         Listed::Machines => {
             let table = list.table(&["machine", "CPUs", "what it is", "latencies"], 2);
-            format!("{table}\n\nOr give the path of a machine file (`nearlock measure` writes one).")
+            let note = "Or give the path of a machine file (`nearlock measure` writes one).";
+            format!("{table}\n\n{}", wrapped(note, ""))
         }
         Listed::Tables => {
             let block = |row: &Vec<String>| {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use nearlock_bench::torture::{
     self, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting,
 };
-use nearlock_lab::locks::entries;
+use nearlock_lab::locks::{self, entries};
 use nearlock_lab::names::RUST_NAMES;
 use nearlock_lab::settings::{Assignment, Configuration, Group};
-use nearlock_lab::{SUBJECTS, Subject, names};
+use nearlock_lab::{SUBJECTS, Subject};
 
 use crate::Ending;
 use crate::args::{Format, TortureArgs, WaitPolicy};
@@ -229,7 +229,7 @@ fn locks(names: &[String]) -> anyhow::Result<Vec<&'static Subject>> {
         if name == "all" {
             locks.extend(Subject::working());
         } else {
-            locks.push(names::lock(name)?);
+            locks.push(locks::lock(name)?);
         }
     }
     Ok(locks)

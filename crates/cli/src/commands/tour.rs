@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use nearlock_bench::torture::Verdict;
-use nearlock_lab::names;
 use nearlock_lab::published::TABLES;
 use nearlock_lab::reproduce::{Effort, Reproduction, Vary};
+use nearlock_lab::{locks, names};
 
 use super::{bench, reproduce, torture};
 use crate::args::{Cli, Command, Format};
@@ -74,12 +74,12 @@ fn check() -> anyhow::Result<Ending> {
     say(&format!(
         "\n2. MEASURED, on this machine: `Mutex`, Linux' queued spinlock and its NUMA-aware successor CNA under \
          torture, {} writers for {} s each. `Fail: 0` is the result; the totals are no benchmark.",
-        plan.crew(names::lock(LOCKS[0])?).writers,
+        plan.crew(locks::lock(LOCKS[0])?).writers,
         TORTURE.as_secs()
     ))?;
     let mut ending = Ending::Success;
     for name in LOCKS {
-        let tortured = torture::one(names::lock(name)?, &plan, Format::Text)?;
+        let tortured = torture::one(locks::lock(name)?, &plan, Format::Text)?;
         if interrupt::is_interrupted() {
             return Ok(Ending::Interrupted);
         }

@@ -101,7 +101,7 @@ pub(super) fn render(grid: &Grid) -> String {
 }
 
 /// The least room for a column whose cells are broken into lines.
-const BROKEN_ROOM: usize = 30;
+const BROKEN_ROOM: usize = 20;
 
 /// A table of names. Only the column `broken` is broken into lines if the table is too wide. If
 /// there is little room for it, the cells of a row are below its name instead.
@@ -112,7 +112,7 @@ pub fn list_table<const COLUMNS: usize>(
 ) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     let width_of = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
+        let cells = rows.iter().flat_map(|row| row[column].lines()).map(|line| line.chars().count());
         2 + cells.chain([headers[column].chars().count()]).max().unwrap_or(0)
     };
     let fixed: usize = (0..COLUMNS).filter(|&column| column != broken).map(width_of).sum();
@@ -134,7 +134,7 @@ fn record<const COLUMNS: usize>(headers: &[&str; COLUMNS], row: &[String; COLUMN
     let mut lines = vec![row[0].clone()];
     for (header, cell) in headers.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty()) {
         let header = if header.is_empty() { String::new() } else { format!("{header}: ") };
-        lines.push(wrapped(&format!("{header}{cell}"), "    "));
+        lines.push(wrapped(&format!("{header}{}", cell.replace('\n', " ")), "    "));
     }
     lines.join("\n")
 }

@@ -274,7 +274,7 @@ fn mistakes_are_named() {
         ("--threads 100000", "--threads 100000: 1 to 8192"),
         ("--threads 18446744073709551615x", "1 to 8192"),
         ("--section-ns=-1", "--section-ns"),
-        ("--section-ns 200000000", "100ms"),
+        ("--section-ns 200000000", "0 to 100000000 ns"),
         ("--think-ns soon", "--think-ns"),
         ("--rounds 0", "--rounds"),
         ("--duration-ms 0", "--duration-ms"),
@@ -295,7 +295,7 @@ fn mistakes_are_named() {
         ("--set cna-v13.threshold-ns=1", "1000 to"),
         ("--peers parking-lot", "did you mean `parking-lot-0.12`"),
         ("--peers mcs", "`mcs`: it is a lock; name it with --lock"),
-        ("--lock stdd", "did you mean `std`"),
+        ("--lock stdd", "`std-mutex-protocol` (std), `std`"),
         ("--baseline mcs,frob", "there is no lock or peer `frob`"),
     ] {
         assert_refused(&format!("bench {args}"), &[expected]);

@@ -95,12 +95,19 @@ fn a_check_tells_by_its_exit_status() {
     // ones.
     let file = described("slow");
     let text = fs::read_to_string(&file).expect("was written");
-    let slow = text.lines().map(|line| match line.split_once(" = ") {
-        Some((key @ ("l1" | "atomic_owned" | "pause"), _)) => format!("{key} = 2000.0\n"),
-        Some((key, _)) if ["load_", "store_", "atomic_"].iter().any(|kind| key.starts_with(kind)) => {
-            format!("{key} = [5000.0]\n")
+    let mut section = "";
+    let slow = text.lines().map(|line| {
+        if line.starts_with('[') {
+            section = line;
         }
-        _ => format!("{line}\n"),
+        match (section, line.split_once(" = ")) {
+            ("[local_ns]", Some((key, _))) => format!("{key} = 2000.0\n"),
+            ("[latency_ns]", Some((key, values))) => {
+                let slow = vec!["5000.0"; values.split(',').count()];
+                format!("{key} = [{}]\n", slow.join(", "))
+            }
+            _ => format!("{line}\n"),
+        }
     });
     fs::write(&file, slow.collect::<String>()).expect("the directory is ours");
     let run = nearlock(&format!("validate --quick --machine {file} --check"));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::names;
+use crate::locks;
 
 #[test]
 fn a_wait_is_divided_into_sleep_and_the_rest() {
@@ -40,7 +40,7 @@ fn records_of_threads_add_up() {
 
 #[test]
 fn locks_are_of_the_class_that_comes_nearest() {
-    let class = |name: &str| Class::of(names::lock(name).unwrap()).name();
+    let class = |name: &str| Class::of(locks::lock(name).unwrap()).name();
     let names =
         ["freebsd-mtx", "linux-mutex", "freebsd-spin-mtx", "cna", "freebsd-rw", "freebsd-sx", "rwsem"];
     assert_eq!(names.map(class), ["adaptive", "adaptive", "spin", "spin", "rw", "sx", "sx"]);

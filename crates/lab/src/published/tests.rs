@@ -1,6 +1,6 @@
 use super::*;
-use crate::names;
 use crate::settings::{Assignment, Configuration, Group, Value};
+use crate::{locks, names};
 
 #[test]
 fn every_table_parses_and_names_what_exists() {
@@ -12,7 +12,7 @@ fn every_table_parses_and_names_what_exists() {
             for column in table.columns() {
                 let setup = table.setup(&row.key, column);
                 let machine = names::machine(setup.machine).unwrap();
-                names::lock(setup.lock).unwrap();
+                locks::lock(setup.lock).unwrap();
                 assert!(!setup.threads.is_empty());
                 let mut configuration = Configuration::new(Group::ALL);
                 for &setting in &setup.settings {

@@ -6,12 +6,12 @@ use nearlock_sim::spec::MachineSpec;
 
 use super::{ReproduceError, Reproduction, Vary};
 use crate::band;
-use crate::names;
 use crate::published::{Column, Row, Setup};
 use crate::reproduce::Effort;
 use crate::settings::{Assignment, Configuration, Group, SettingError, Value};
 use crate::simulate::{Facts, Failure, Simulation};
 use crate::sweep;
+use crate::{locks, names};
 
 /// The simulations, and the cell of each.
 pub(super) struct Planned {
@@ -121,7 +121,7 @@ impl Reproduction<'_> {
         self.shorten(&mut configuration, setup.workload, &machine, amount)?;
         let workload = configuration.workload(setup.workload)?;
         let facts = workload.facts(&machine);
-        let lock = names::lock(setup.lock)?;
+        let lock = locks::lock(setup.lock)?;
         let numbers = match (amount, self.effort) {
             (Amount::Variation, _) => setup.one_number(),
             (Amount::Cell, Effort::Quick) => setup.few_threads(),

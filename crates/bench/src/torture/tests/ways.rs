@@ -149,7 +149,7 @@ impl Ways<OsWatched, Simple> for Deaf {
 
 /// A lock of the list that claims to have all operations.
 fn able() -> &'static Subject {
-    Box::leak(Box::new(Subject { name: "able", ..*names::lock("rwsem").unwrap() }))
+    Box::leak(Box::new(Subject { name: "able", ..*locks::lock("rwsem").unwrap() }))
 }
 
 fn torture_simple<O: Ways<OsWatched, Simple>>(plan: &Plan) -> Tortured {
@@ -209,7 +209,7 @@ fn readers_beside_a_writer_are_detected() {
 fn a_wake_up_lost_with_a_waiter_that_gave_up_is_detected() {
     let storm = Some(Storm { cancellations: Some(1_000_000) });
     let plan = Plan { writers: Some(8), storm, hang: Duration::from_secs(2), ..plan() };
-    let tortured = torture(names::lock("lock-lost-cancel").unwrap(), &plan, &mut |_| ()).unwrap();
+    let tortured = torture(locks::lock("lock-lost-cancel").unwrap(), &plan, &mut |_| ()).unwrap();
     let [Problem::Hang { waiting, threads: 8, .. }] = tortured.problems[..] else {
         panic!("{:?}", tortured.problems)
     };
@@ -221,7 +221,7 @@ fn waits_for_a_condition_lose_nothing() {
     for lock in ["near-condvar", "near-condvar-all"] {
         let storm = Some(Storm { cancellations: Some(2_000) });
         let plan = Plan { storm, duration: Duration::ZERO, ..plan() };
-        let tortured = torture(names::lock(lock).unwrap(), &plan, &mut |_| ()).unwrap();
+        let tortured = torture(locks::lock(lock).unwrap(), &plan, &mut |_| ()).unwrap();
         assert_eq!(tortured.problems, [], "{lock}");
         let GivenUp { timed_out, cancelled, .. } = tortured.given_up;
         assert!(cancelled >= 2_000 && timed_out > 0, "{lock}: {tortured:?}");
@@ -247,7 +247,7 @@ fn a_notification_that_is_lost_is_detected() {
 #[test]
 fn the_default_number_of_threads_is_that_of_the_kernel() {
     let of = |lock, writers, readers| {
-        let crew = Plan { writers, readers, ..plan() }.crew(names::lock(lock).unwrap());
+        let crew = Plan { writers, readers, ..plan() }.crew(locks::lock(lock).unwrap());
         (crew.writers, crew.readers)
     };
     assert_eq!(of("mcs", Some(5), Some(7)), (5, 0), "it has no readers");

@@ -1,8 +1,8 @@
 //! The locks that are measured, and their situations.
 
 use nearlock_bench::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Waiters};
-use nearlock_lab::locks::entries;
-use nearlock_lab::{Family, SUBJECTS, Subject, names};
+use nearlock_lab::locks::{self, entries};
+use nearlock_lab::{Family, SUBJECTS, Subject};
 
 use crate::args::BenchArgs;
 use crate::report;
@@ -136,7 +136,7 @@ fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Selected>> {
         if must_read {
             chosen.extend(working());
         } else {
-            chosen.push(Selected::named(Candidate::Lock(names::lock(LOCK)?)));
+            chosen.push(Selected::named(Candidate::Lock(locks::lock(LOCK)?)));
         }
     }
     for name in entries(&args.lock) {
