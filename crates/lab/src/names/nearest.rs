@@ -53,7 +53,7 @@ pub fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The [`SHOWN`] nearest known names, each once, the nearest first. Empty if no name resembles it.
+/// The `SHOWN` nearest known names, each once, the nearest first. Empty if no name resembles it.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = Known<'a>>) -> Vec<Known<'a>> {
     let mut near: Vec<_> = known
         .into_iter()

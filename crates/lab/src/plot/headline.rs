@@ -83,7 +83,7 @@ pub fn headline(table: &Table, cells: &[Cell]) -> Result<Option<String>, PlotErr
     let y = Axis::from_zero(greatest.fold(0.0, f64::max));
     let names_width = shown.iter().map(|name| text_width(name)).max().unwrap_or(0) + MARGIN;
     let svg = picture((WIDTH, HEIGHT), &line.sentence(), |area, _| {
-        area.draw_text(&title, &letters(Size::Title, DARK), (MARGIN, MARGIN + 6))?;
+        area.draw_text(&title, &letters(Size::Heading, DARK), (MARGIN, MARGIN + 6))?;
         let second = MARGIN + 6 + LINE + 8;
         marks::dot(area, (MARGIN + 4, second), GREY)?;
         area.draw_text("published", &letters(Size::Body, DARK), (MARGIN + 14, second))?;
@@ -144,6 +144,13 @@ mod tests {
         };
         let variants = table.variants.iter().enumerate();
         variants.flat_map(|(i, v)| [1, 142].map(|n| cell(v.name, n, 2.0 + i as f64))).collect()
+    }
+
+    #[test]
+    fn the_title_fits() {
+        let width = |title: &str| text_width(title) * Size::Heading as i32 / Size::Body as i32;
+        let title = "cna-wo-sro does 1.8 times the work of stock at 142 threads";
+        assert!(width(title) < WIDTH as i32 - 2 * MARGIN);
     }
 
     #[test]

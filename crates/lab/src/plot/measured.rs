@@ -52,8 +52,8 @@ pub struct Comparison {
     pub title: String,
     /// All panels in one picture, with the title.
     pub whole: String,
-    /// The same panels as one picture each, with the names of the locks. A page can place as many of
-    /// them side by side as it has room for.
+    /// The same panels as one picture each, with the names of the locks. A page can place as many
+    /// of them side by side as it has room for.
     pub panels: Vec<String>,
 }
 
