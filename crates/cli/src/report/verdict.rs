@@ -202,8 +202,7 @@ fn ends(lock: &str, baseline: &str, contended: &[&Row]) -> String {
     means.sort_by(|a, b| b.1.total_cmp(&a.1));
     let ([most, .., least], 3..) = (&means[..], means.len()) else { return String::new() };
     let one = |&(name, mean): &(&str, f64)| match name {
-        name if name == lock => "it".to_owned(),
-        name if name == baseline => name.to_owned(),
+        name if name == lock || name == baseline => name.to_owned(),
         name => format!("{name} ({} times {baseline})", times(mean)),
     };
     format!(" Of the {} locks {} does the most, and {} the least.", means.len(), one(most), one(least))

@@ -71,7 +71,8 @@ fn bench_leaves_valid_files_that_say_that_they_are_partial() {
     assert!(rows.len() < 2 * 4, "{rows:?}");
     let csv = read(&directory, "bench.csv");
     assert!(csv_file(&csv).0.contains(&"# partial: true"), "{csv}");
-    assert!(read(&directory, "bench.html").contains("<td>partial</td><td>true</td>"));
+    let html = read(&directory, "bench.html");
+    assert!(html.contains("<td>partial</td><td>true</td>") && html.contains("<p><b>PARTIAL: "), "{html}");
     assert!(read(&directory, "bench-free-mcs.svg").contains("PARTIAL: "));
     let out = String::from_utf8_lossy(&run.stdout);
     assert!(

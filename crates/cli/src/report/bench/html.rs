@@ -6,7 +6,6 @@ use nearlock_bench::bench::Row;
 use nearlock_lab::plot::Comparison;
 
 use super::super::provenance::Provenance;
-use super::super::verdict;
 use super::summary::{self, Table};
 use super::{Measured, conditions, count, figure};
 
@@ -34,8 +33,11 @@ pub fn html(result: &Measured, provenance: &Provenance, comparisons: &[Compariso
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>nearlock bench</title>\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>nearlock bench</h1>\n"
     );
+    for note in provenance.notes() {
+        _ = writeln!(page, "<p><b>{}</b></p>", escaped(&note));
+    }
     for baseline in &result.plan.baselines {
-        if let Some(verdict) = verdict::measured(result.rows, baseline.name()) {
+        if let Some(verdict) = super::verdict(result.rows, baseline.name()) {
             _ = writeln!(page, "<p class=\"verdict\">{}</p>", escaped(&verdict));
         }
     }
