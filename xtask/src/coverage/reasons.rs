@@ -20,6 +20,7 @@ const RACE: &str =
     "needs another thread's write between two instructions: the torture often has it, but not always";
 const CONTROL: &str =
     "needs another thread's write between two instructions, and the torture leaves this control out";
+const MARKER: &str = "is called by nothing: the compiler looks whether a trait has it";
 const WATCH: &str = "only where a processor can watch a line (aarch64); here AVAILABLE is false";
 const UNCOUNTED: &str = "does nothing: for platforms that do not count";
 const NEVER: &str = "states that this cannot happen: only a condition that breaks its contract leads there";
@@ -72,6 +73,8 @@ pub const REASONS: &[Reason] = &[
     ),
     reason("crates/collection/src/linux/mutex.rs", "Err(seen) => {", RACE),
     reason("crates/collection/src/linux/mutex.rs", "Err(seen) => word = seen,", RACE),
+    // The end of the branch of `settle` in which the neighbour has left between two looks.
+    reason("crates/collection/src/linux/osq.rs", "}", RACE),
     reason("crates/collection/src/linux/qspinlock.rs", "Err(seen) => old = seen,", RACE),
     reason("crates/collection/src/linux/qspinlock/compete.rs", "return word;", RACE),
     reason("crates/collection/src/linux/qspinlock/compete.rs", "Err(seen) => val = seen,", RACE),
@@ -99,6 +102,11 @@ pub const REASONS: &[Reason] = &[
     reason("crates/core/src/platform.rs", "fn may_give_way() {}", NOTHING),
     reason("crates/core/src/parking/queue_lock.rs", "Err(now) => seen = now,", RACE),
     reason("crates/core/src/tuning.rs", "None", COMPILER),
+    reason(
+        "crates/core/src/tuning/macros.rs",
+        "fn declared_by_switches(_: $crate::tuning::DeclaredBySwitches) {}",
+        MARKER,
+    ),
 ];
 
 /// The reason for a line of a file.
