@@ -74,63 +74,45 @@ struct Setting {
 }
 
 impl Lists {
-    /// Reads the lists from the output of `nearlock list`.
+    /// Reads the lists, each an array of objects: `nearlock list WHAT --format json`.
     ///
     /// # Errors
     ///
-    /// If the output cannot be had, or has another form.
+    /// If a list cannot be had, or has another form.
     pub(super) fn read(list: impl Fn(&str) -> Result<String>) -> Result<Self> {
-        let entries = |what, head| Ok::<_, anyhow::Error>(entries(&list(what)?, head));
-        let names = |lines: Vec<String>| lines.iter().map(|line| word(line, 0).to_owned()).collect();
-        let lock = |line: &String| (word(line, 0).to_owned(), word(line, 1).to_owned());
+        let rows = |what| rows(&list(what)?).with_context(|| format!("the list of {what}"));
+        let names = |what, key| rows(what)?.iter().map(|row| cell(row, key)).collect::<Result<_>>();
+        let lock = |row: &Row| Ok((cell(row, "lock")?, cell(row, "family")?));
         Ok(Self {
-            locks: entries("locks", Head::Line)?.iter().map(lock).collect(),
-            workloads: names(entries("workloads", Head::Line)?),
-            machines: entries("machines", Head::Line)?
-                .iter()
-                .map(|line| machine(line))
-                .collect::<Result<_>>()?,
-            tables: names(entries("tables", Head::None)?),
-            settings: entries("settings", Head::None)?
-                .iter()
-                .map(|line| Setting::read(line))
-                .collect::<Result<_>>()?,
+            locks: rows("locks")?.iter().map(lock).collect::<Result<_>>()?,
+            workloads: names("workloads", "workload")?,
+            machines: rows("machines")?.iter().map(machine).collect::<Result<_>>()?,
+            tables: names("tables", "table")?,
+            settings: rows("settings")?.iter().map(Setting::read).collect::<Result<_>>()?,
         })
     }
 }
 
-/// The head of a list.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Head {
-    None,
-    Line,
+/// An entry of a list.
+type Row = serde_json::Map<String, serde_json::Value>;
+
+fn rows(text: &str) -> Result<Vec<Row>> {
+    Ok(serde_json::from_str(text)?)
 }
 
-/// The lines that begin an entry of a list; the others are indented. A blank line ends the list.
-fn entries(text: &str, head: Head) -> Vec<String> {
-    let lines = text.lines().skip(usize::from(head == Head::Line)).take_while(|line| !line.is_empty());
-    lines.filter(|line| !line.starts_with(' ')).map(str::to_owned).collect()
+fn cell(row: &Row, key: &str) -> Result<String> {
+    let text = row.get(key).and_then(serde_json::Value::as_str);
+    Ok(text.with_context(|| format!("no text `{key}` in {row:?}"))?.to_owned())
 }
 
-/// The word of this index, or an empty one.
-fn word(line: &str, index: usize) -> &str {
-    line.split_whitespace().nth(index).unwrap_or_default()
-}
-
-fn machine(line: &str) -> Result<(String, usize)> {
-    let cpus = word(line, 1).parse().with_context(|| format!("`{line}` is no machine and its CPUs"))?;
-    Ok((word(line, 0).to_owned(), cpus))
+fn machine(row: &Row) -> Result<(String, usize)> {
+    let cpus = cell(row, "cpus")?.parse().with_context(|| format!("no number of CPUs in {row:?}"))?;
+    Ok((cell(row, "machine")?, cpus))
 }
 
 impl Setting {
-    /// `NAME.KEY=default    (range)`
-    fn read(line: &str) -> Result<Self> {
-        let parts = line.split_once("    (").and_then(|(set, range)| {
-            let (name, default) = set.split_once('=')?;
-            Some((name, default, range.strip_suffix(')')?))
-        });
-        let (name, default, range) = parts.with_context(|| format!("`{line}` is no setting"))?;
-        Ok(Self { name: name.to_owned(), default: default.to_owned(), range: range.to_owned() })
+    fn read(row: &Row) -> Result<Self> {
+        Ok(Self { name: cell(row, "setting")?, default: cell(row, "default")?, range: cell(row, "values")? })
     }
 }
 
@@ -231,7 +213,7 @@ impl Setting {
     /// `LEAST to GREATEST UNIT`.
     fn limits(&self) -> Option<(f64, f64)> {
         let (least, rest) = self.range.split_once(" to ")?;
-        Some((least.parse().ok()?, word(rest, 0).parse().ok()?))
+        Some((least.parse().ok()?, rest.split(' ').next()?.parse().ok()?))
     }
 }
 
@@ -239,42 +221,24 @@ impl Setting {
 mod tests {
     use super::*;
 
-    const LOCKS: &str = "\
-lock    family   what it is                promise to a waiter
-tas     classic  a lock of one word, and   none
-                 of more words
-cna-v13 Linux    CNA                       its turn
-lock-busted control excludes no thread     none
-";
-
-    const MACHINES: &str = "\
-machine        CPUs  what it is        latencies
-haswell-ex-4s  144   four sockets      measured
-cortex-a7-quad 4     a small board     estimated
-
-Or give the path of a machine file.
-";
-
-    const TABLES: &str = "cna-locktorture\n    locktorture on haswell-ex-4s: stock, cna\n    Source.\n";
-
-    const SETTINGS: &str = "\
-numa.mode=auto    (off, on or auto)
-    Whether locks see nodes.
-exim.locking-percent=7    (0 to 100 %)
-exim.jobs=0    (0 to 100 jobs)
-    Of users.
-aim7-disk.jobs=100    (0 to 100 jobs)
-aim7-disk.locks=3    (1 to 64 locks)
-machine.jitter=0.15    (0 to 1)
-
-NAME.KEY=default (limits).
-";
+    const LOCKS: &str = r#"[{"lock":"tas","family":"classic"},{"lock":"cna-v13","family":"Linux"},
+        {"lock":"lock-busted","family":"control","rust":null}]"#;
+    const WORKLOADS: &str = r#"[{"workload":"exim"},{"workload":"aim7-disk"}]"#;
+    const MACHINES: &str =
+        r#"[{"machine":"haswell-ex-4s","cpus":"144"},{"machine":"cortex-a7-quad","cpus":"4"}]"#;
+    const TABLES: &str = r#"[{"table":"cna-locktorture","source":"Source."}]"#;
+    const SETTINGS: &str = r#"[{"setting":"numa.mode","default":"auto","values":"off, on or auto"},
+        {"setting":"exim.locking-percent","default":"7","values":"0 to 100 %"},
+        {"setting":"exim.jobs","default":"0","values":"0 to 100 jobs"},
+        {"setting":"aim7-disk.jobs","default":"100","values":"0 to 100 jobs"},
+        {"setting":"aim7-disk.locks","default":"3","values":"1 to 64 locks"},
+        {"setting":"machine.jitter","default":"0.15","values":"0 to 1"}]"#;
 
     fn lists() -> Lists {
         let list = |what: &str| {
             Ok(match what {
                 "locks" => LOCKS,
-                "workloads" => "workload what it does\nexim     a mail server\naim7-disk files\n",
+                "workloads" => WORKLOADS,
                 "machines" => MACHINES,
                 "tables" => TABLES,
                 _ => SETTINGS,
@@ -312,8 +276,13 @@ NAME.KEY=default (limits).
 
     #[test]
     fn lists_of_another_form_are_refused() {
-        assert!(machine("haswell-ex-4s four").is_err());
-        assert!(Setting::read("numa.mode=auto").is_err());
+        let read = |machines: &str| {
+            Lists::read(|what| Ok(if what == "machines" { machines } else { "[]" }.to_owned()))
+        };
+        assert!(read(MACHINES).is_ok());
+        for other in ["machine cpus", r#"[{"machine":"m"}]"#, r#"[{"machine":"m","cpus":"four"}]"#] {
+            assert!(read(other).is_err(), "{other}");
+        }
     }
 
     #[test]

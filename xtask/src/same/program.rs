@@ -84,9 +84,9 @@ impl Program {
         anyhow::bail!("cargo has built no command")
     }
 
-    /// The output of `nearlock list`.
+    /// The output of `nearlock list`, as JSON.
     pub(super) fn list(&self, what: &str) -> Result<String> {
-        let output = self.run(&format!("list {what}"))?;
+        let output = self.run(&format!("list {what} --format json"))?;
         ensure!(output.status == Some(0), "nearlock list {what}: {}", output.err);
         Ok(output.out)
     }

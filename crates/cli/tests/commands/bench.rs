@@ -1,5 +1,7 @@
 //! The benchmark on the machine that runs the tests. The figures are not judged.
 
+use std::collections::BTreeSet;
+
 use crate::support::{assert_fits, assert_refused, csv_file, json_file, keys, nearlock, sorted};
 use serde_json::Value;
 
@@ -227,10 +229,17 @@ fn files_have_all_results() {
         "{html}"
     );
     assert!(html.contains("<h2>MEASURED: free and oversubscribed, times as fast as std</h2>"), "{html}");
-    assert_eq!(html.matches("<svg ").count(), 2, "one for each situation: {html}");
-    assert_eq!(html.matches("</title>").count(), 1 + 2, "of the page and of each picture: {html}");
+    // On a busy machine, the rounds of a situation may have no figures.
+    let has_figures = |row: &&Value| row["summary"].is_null() && !row["ratio"].is_null();
+    let thinks: BTreeSet<_> = rows.1.iter().filter(has_figures).map(|row| row["think_ns"].as_u64()).collect();
+    assert_eq!(html.matches("<svg ").count(), thinks.len(), "one for each situation: {html}");
+    assert_eq!(html.matches("</title>").count(), 1 + thinks.len(), "of the page and of pictures: {html}");
+    for think in thinks.into_iter().flatten() {
+        let heading = format!("section 0 ns, think {think} ns");
+        assert!(svg.contains(&heading) && html.contains(&heading), "{heading}: {svg}");
+    }
     assert!(!html.contains("min-width"), "no picture is wider than the window: {html}");
-    assert!(svg.contains("times as fast as std") && svg.contains("section 0 ns, think 100 ns"), "{svg}");
+    assert!(svg.contains("times as fast as std"), "{svg}");
     assert!(run.code == 0 && json.contains("\"summary\":null"), "{}", run.err);
 }
 
