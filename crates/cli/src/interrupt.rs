@@ -37,3 +37,8 @@ pub fn is_interrupted() -> bool {
 pub fn check() -> ControlFlow<()> {
     if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
+
+/// Breaks after a SIGINT, if fewer than all parts of the work are done.
+pub fn check_before_end(done: usize, all: usize) -> ControlFlow<()> {
+    if done < all { check() } else { ControlFlow::Continue(()) }
+}

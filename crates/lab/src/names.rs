@@ -168,7 +168,8 @@ pub fn confidence(confidence: Confidence) -> &'static str {
 /// The other meaning of the name, or else suggestions.
 fn remark(kind: &str, name: &str, known: &[&str]) -> String {
     if ["lock", "peer", "lock or peer"].contains(&kind)
-        && let Some(Retired { reason, replacement, .. }) = RETIRED.iter().find(|retired| retired.name == name)
+        && let Some(Retired { reason, replacement, .. }) =
+            RETIRED.iter().find(|retired| is_same(retired.name, name))
     {
         return format!(": it was removed, since {reason}; `{replacement}` replaces it");
     }

@@ -4,8 +4,6 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use clap::error::ErrorKind;
-
 /// A number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThreadCount {
@@ -72,20 +70,13 @@ impl ThreadRange {
     "--threads {}..{}: empty range: {} is {} here",
     range.first, range.last, range.last, range.last.resolve(*cpus)
 )]
-struct EmptyRange {
+pub struct EmptyRange {
     range: ThreadRange,
     cpus: usize,
 }
 
-/// All numbers of these ranges on a machine with this many CPUs, in their order, each once. An
-/// empty range ends the process, as other mistakes on the command line do.
-pub fn resolve(ranges: &[ThreadRange], cpus: usize) -> Vec<usize> {
-    try_resolve(ranges, cpus).unwrap_or_else(|empty| {
-        clap::Error::raw(ErrorKind::ValueValidation, format_args!("{empty}\n")).exit()
-    })
-}
-
-fn try_resolve(ranges: &[ThreadRange], cpus: usize) -> Result<Vec<usize>, EmptyRange> {
+/// All numbers of these ranges on a machine with this many CPUs, in their order, each once.
+pub fn resolve(ranges: &[ThreadRange], cpus: usize) -> Result<Vec<usize>, EmptyRange> {
     let mut numbers = Vec::new();
     for range in ranges {
         for number in range.resolve(cpus)? {
@@ -136,7 +127,7 @@ mod tests {
 
     fn resolved(texts: &[&str]) -> Vec<usize> {
         let ranges: Vec<ThreadRange> = texts.iter().map(|text| text.parse().expect(text)).collect();
-        try_resolve(&ranges, 4).expect("no range is empty")
+        resolve(&ranges, 4).expect("no range is empty")
     }
 
     #[test]
@@ -145,7 +136,7 @@ mod tests {
         assert_eq!(resolved(&["1..=4", "2-5"]), [1, 2, 3, 4, 5]);
         assert_eq!(resolved(&["8", "1x", "2X"]), [8, 4]);
         assert_eq!(resolved(&["3..1x"]), [3, 4]);
-        let empty = try_resolve(&["1".parse().unwrap(), "7..1x".parse().unwrap()], 4).unwrap_err();
+        let empty = resolve(&["1".parse().unwrap(), "7..1x".parse().unwrap()], 4).unwrap_err();
         assert_eq!(empty.to_string(), "--threads 7..1x: empty range: 1x is 4 here");
     }
 

@@ -4,7 +4,6 @@ mod choice;
 mod situations;
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use nearlock_bench::bench::{self, BenchError, Calibration, Failed, Mode, Plan, Row, TestBed};
@@ -50,8 +49,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     let measured = bench::run(&plan, &machine, &calibration, || {
         bar.inc(1);
         done += 1;
-        // After the last one there is nothing to interrupt.
-        if done < total { interrupt::check() } else { ControlFlow::Continue(()) }
+        interrupt::check_before_end(done, total)
     });
     bar.finish_and_clear();
     let measured = match measured {
@@ -62,17 +60,24 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
         }
         other => other?,
     };
-    let result = Measured { machine: &machine, calibration: &calibration, plan: &plan, rows: &measured.rows };
     if measured.is_partial {
         report::say("warning: interrupted: situations are missing, and the last one has fewer rounds");
     }
-    if let Some(spread) = measured.spread.filter(|spread| spread.share > SPREAD_MAX) {
+    let spread = measured.spread.filter(|spread| spread.share > SPREAD_MAX);
+    if let Some(spread) = &spread {
         report::say(format_args!(
             "warning: noisy machine: the middle half of {}'s rounds is {:.0} % wide; use more rounds",
             spread.baseline,
             spread.share * 100.0
         ));
     }
+    let result = Measured {
+        machine: &machine,
+        calibration: &calibration,
+        plan: &plan,
+        rows: &measured.rows,
+        is_noisy: busy(&machine).is_some() || spread.is_some(),
+    };
     let extent = Extent { done, of: total, unit: "runs" };
     let sentence = |failed: &Failed| format!("{} with {}: {}", failed.lock, failed.point, failed.failure);
     let failures: Vec<String> = measured.failed.iter().map(sentence).collect();
@@ -125,6 +130,11 @@ fn write_files(out: &OutDir, result: &Measured, provenance: &Provenance) -> anyh
     Ok(())
 }
 
+/// The load of the machine before the run, if other programs make it noisy.
+fn busy(machine: &TestBed) -> Option<f64> {
+    machine.load.filter(|load| *load > LOAD_PER_CPU_MAX * machine.cpus as f64)
+}
+
 fn warn_before(machine: &TestBed, plan: &Plan) {
     let takes = plan.takes();
     if takes > LONG {
@@ -133,7 +143,7 @@ fn warn_before(machine: &TestBed, plan: &Plan) {
     if !machine.optimised {
         report::say("warning: built without optimisation: these figures say nothing; build with --release");
     }
-    if let Some(load) = machine.load.filter(|load| *load > LOAD_PER_CPU_MAX * machine.cpus as f64) {
+    if let Some(load) = busy(machine) {
         report::say(format_args!(
             "warning: noisy machine: {load:.2} threads ran on {} CPUs in the last minute (load average)",
             machine.cpus

@@ -95,7 +95,7 @@ fn failed(table: &Table, error: &ReproduceError) -> String {
     }
 }
 
-/// What is left after Ctrl-C, and how to go on.
+/// A warning after Ctrl-C: the results that are kept, and how to continue.
 fn interrupted(args: &ReproduceArgs, cache: Option<Cache>, Extent { done, of, .. }: Extent) -> String {
     let kept = match (cache, args.cache(), args.fresh) {
         (Some(_), _, false) => "all simulations are kept, and the same command continues from there",

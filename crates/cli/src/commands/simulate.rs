@@ -1,10 +1,9 @@
 //! `nearlock simulate`.
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 
 use nearlock_lab::settings::{Configuration, Group};
-use nearlock_lab::simulate::{Facts, Failure, Simulated, Simulation};
+use nearlock_lab::simulate::{Facts, Simulation};
 use nearlock_lab::sweep::{self, Outcome};
 use nearlock_lab::{locks, names, plot};
 
@@ -63,8 +62,7 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
     let outcomes = sweep::run(&simulations, |_, _| {
         bar.inc(1);
         done += 1;
-        // After the last one there is nothing to interrupt.
-        if done < total { interrupt::check() } else { ControlFlow::Continue(()) }
+        interrupt::check_before_end(done, total)
     });
     bar.finish_and_clear();
     let results = Results::of(&simulations, outcomes);
@@ -78,36 +76,35 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
         |failure| sweep::command(&args.machine, &args.workload, failure, configuration.assigned());
     // Before the results, since standard output may have no reader.
     if let (Some(out), Some(Simulation { machine, .. })) = (out, simulations.first()) {
-        let failures =
-            results.failures.iter().map(|failure| report::failed(failure, &command_of(failure))).collect();
+        let failures = results
+            .simulated
+            .failures
+            .iter()
+            .map(|failure| report::failed(failure, &command_of(failure)))
+            .collect();
         let provenance = Provenance::now("simulated", results.extent, failures);
         let stem = format!("simulate-{}-{}", machine.name, args.workload);
         let mut notes = provenance.notes();
         notes.extend(report::set(configuration.assigned()));
-        let picture = plot::simulated(&results.rows, machine, &notes)?;
+        let picture = plot::simulated(&results.simulated.rows, machine, &notes)?;
         out.write_results(&stem, &provenance, picture.as_deref(), |contents, format| {
             write(contents, &results, format)
         })?;
     }
     write(&mut io::stdout().lock(), &results, args.format)?;
-    for failure in &results.failures {
+    for failure in &results.simulated.failures {
         report::failure(failure, &command_of(failure));
     }
-    Ok(match results.failures.is_empty() {
+    Ok(match results.simulated.failures.is_empty() {
         false => Ending::CheckFailed,
         true if results.extent.is_partial() => Ending::Interrupted,
         true => Ending::Success,
     })
 }
 
-/// What the simulations gave.
+/// The results of the simulations.
 struct Results<'a> {
-    /// The locks in their order, each once.
-    locks: Vec<&'a str>,
-    /// The greatest number of threads that was requested.
-    threads_max: usize,
-    rows: Vec<Simulated>,
-    failures: Vec<Failure>,
+    simulated: Simulations<'a>,
     extent: Extent,
 }
 
@@ -128,7 +125,7 @@ impl<'a> Results<'a> {
                 Err(failure) => failures.push(failure),
             }
         }
-        Self { locks, threads_max, rows, failures, extent }
+        Self { simulated: Simulations { locks, threads_max, rows, failures }, extent }
     }
 }
 
@@ -139,7 +136,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     let mut machine = names::machine(&args.machine)?;
     configuration.configure_machine(&mut machine)?;
     let Facts { threads_max, group, .. } = workload.facts(&machine);
-    let numbers = threads::resolve(&args.threads, machine.cpus());
+    let numbers = threads::resolve(&args.threads, machine.cpus())?;
     if let Some(&threads) = numbers.iter().find(|&&threads| threads > threads_max) {
         let cpus = machine.cpus();
         return Err(TooManyThreads { threads, machine: machine.name, cpus }.into());
@@ -163,7 +160,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
 }
 
 fn write(out: &mut impl Write, results: &Results, format: Format) -> io::Result<()> {
-    let rows = &results.rows;
+    let rows = &results.simulated.rows;
     match format {
         Format::Text => text(out, results),
         Format::Json => report::json::simulated(out, rows),
@@ -173,12 +170,12 @@ fn write(out: &mut impl Write, results: &Results, format: Format) -> io::Result<
 
 /// The rows and the verdict.
 fn text(out: &mut impl Write, results: &Results) -> io::Result<()> {
-    let Results { locks, threads_max, rows, failures, extent } = results;
+    let Results { simulated, extent } = results;
     if let Some(mark) = extent.mark() {
         writeln!(out, "{mark}")?;
     }
-    report::text::simulated(out, rows)?;
-    match verdict::simulated(&Simulations { locks, threads_max: *threads_max, rows, failures }) {
+    report::text::simulated(out, &simulated.rows)?;
+    match verdict::simulated(simulated) {
         Some(verdict) => paragraph(out, &format!("\n{verdict}")),
         None => Ok(()),
     }

@@ -9,7 +9,7 @@ use nearlock_bench::bench::{Calibration, Calls, Cell, Mode, Plan, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 
 use super::text::{figures, paragraph};
-use super::{provenance, verdict};
+use super::verdict;
 pub use html::html;
 
 /// The results, and where and how they were measured.
@@ -18,6 +18,8 @@ pub struct Measured<'a> {
     pub calibration: &'a Calibration,
     pub plan: &'a Plan,
     pub rows: &'a [Row],
+    /// Whether other programs ran meanwhile, or the rounds differ much.
+    pub is_noisy: bool,
 }
 
 /// The conditions, a table for each situation, the means and the verdict.
@@ -38,7 +40,7 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
     writeln!(out)?;
     legend(out, plan)?;
     for baseline in &plan.baselines {
-        if let Some(verdict) = verdict(result.rows, baseline.name()) {
+        if let Some(verdict) = verdict(result, baseline.name()) {
             paragraph(out, &format!("\n{verdict}"))?;
         }
     }
@@ -46,13 +48,10 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
 }
 
 /// The conclusion from the comparison with a baseline, and whether to trust it.
-fn verdict(rows: &[Row], baseline: &str) -> Option<String> {
-    let verdict = verdict::measured(rows, baseline)?;
-    let doubt = if provenance::is_noisy() {
-        " Other programs ran meanwhile: repeat it on an idle machine."
-    } else {
-        ""
-    };
+fn verdict(result: &Measured, baseline: &str) -> Option<String> {
+    let verdict = verdict::measured(result.rows, baseline)?;
+    let doubt =
+        if result.is_noisy { " Other programs ran meanwhile: repeat it on an idle machine." } else { "" };
     Some(verdict + doubt)
 }
 
@@ -226,6 +225,15 @@ mod tests {
     use nearlock_bench::bench::{Candidate, Point};
     use std::time::Duration;
 
+    /// Results of a quiet machine.
+    fn quiet<'a>(
+        (machine, calibration): (&'a TestBed, &'a Calibration),
+        plan: &'a Plan,
+        rows: &'a [Row],
+    ) -> Measured<'a> {
+        Measured { machine, calibration, plan, rows, is_noisy: false }
+    }
+
     #[test]
     fn figures_keep_their_digits() {
         for (value, expected) in [
@@ -314,13 +322,12 @@ mod tests {
             let mut shown = Vec::new();
             let calibration = Calibration::measure();
             let rows = std::slice::from_ref(&row);
-            text(&mut shown, &Measured { machine: &machine, calibration: &calibration, plan: &plan, rows })
-                .expect("memory can be written");
+            let of = (&machine, &calibration);
+            text(&mut shown, &quiet(of, &plan, rows)).expect("memory can be written");
             let plan = Plan { baselines: vec![lock; 2], ..plan };
             let mut of_two = Vec::new();
             let rows = &[row.clone(), Row { ratio: Some(0.25), ..row }];
-            text(&mut of_two, &Measured { machine: &machine, calibration: &calibration, plan: &plan, rows })
-                .expect("memory can be written");
+            text(&mut of_two, &quiet(of, &plan, rows)).expect("memory can be written");
             let [shown, of_two] = [shown, of_two].map(|shown| String::from_utf8(shown).expect("text"));
             for line in shown.lines().chain(of_two.lines()) {
                 assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());

@@ -47,6 +47,7 @@ pub fn rows<T: Flat>(out: &mut impl Write, rows: &[T]) -> io::Result<()> {
     }
     writer.flush()?;
     drop(writer);
+    debug_assert!(text.starts_with(T::HEADER.as_bytes()), "HEADER has other names: {}", T::HEADER);
     out.write_all(&text)
 }
 

@@ -5,7 +5,7 @@
 pub struct Extent {
     pub done: usize,
     pub of: usize,
-    /// What is counted.
+    /// The word for one of them, in the plural.
     pub unit: &'static str,
 }
 

@@ -20,12 +20,6 @@ pub(super) fn warned(message: &str) {
     WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
 }
 
-/// Whether a warning has said that the machine is noisy.
-pub fn is_noisy() -> bool {
-    let warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
-    warnings.iter().any(|warning| warning.starts_with("noisy machine"))
-}
-
 /// The head of a file.
 #[derive(Debug, Serialize)]
 pub struct Provenance {
@@ -78,8 +72,8 @@ impl Provenance {
         }
     }
 
-    /// Writes the head, and the rows, which `rows` has in this format: in JSON an object with the
-    /// keys `provenance` and `rows`, in CSV lines that begin with `#` before the header.
+    /// Writes the head, and the rows, which `rows` has in this format. JSON is an object with the
+    /// keys `provenance` and `rows`. In CSV, lines that begin with `#` come before the header.
     pub fn write(&self, out: &mut impl Write, format: Format, rows: &[u8]) -> io::Result<()> {
         match format {
             Format::Json => {

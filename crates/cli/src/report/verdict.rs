@@ -9,11 +9,11 @@ use nearlock_lab::simulate::{Failure, Simulated};
 /// Simulated cells, and what was requested.
 pub struct Simulations<'a> {
     /// The locks in their order, each once. The others are compared with the first one.
-    pub locks: &'a [&'a str],
+    pub locks: Vec<&'a str>,
     /// The greatest number of threads.
     pub threads_max: usize,
-    pub rows: &'a [Simulated],
-    pub failures: &'a [Failure],
+    pub rows: Vec<Simulated>,
+    pub failures: Vec<Failure>,
 }
 
 /// The work of simulated locks with the greatest number of threads that all of them have, compared
@@ -60,7 +60,7 @@ fn at(threads: usize) -> String {
 impl<'a> Simulations<'a> {
     /// The greatest number of threads at which the first lock and others have a common seed, and
     /// the means over the common seeds. Locks that failed at this number are left out.
-    fn compared(&self) -> Option<(usize, Vec<Mean<'a>>)> {
+    fn compared(&self) -> Option<(usize, Vec<Mean<'_>>)> {
         let base = self.locks.first()?;
         let of_base = self.rows.iter().filter(|row| row.lock == *base).map(|row| row.threads);
         let numbers: BTreeSet<usize> = of_base.collect();
@@ -77,7 +77,7 @@ impl<'a> Simulations<'a> {
                 of_lock.map(|row| row.seed).collect()
             };
             let seeds = locks.iter().map(|lock| of(lock)).reduce(|common, of| &common & &of)?;
-            let means = locks.iter().map(|lock| Mean::of(self.rows, lock, threads, &seeds));
+            let means = locks.iter().map(|lock| Mean::of(&self.rows, lock, threads, &seeds));
             Some((threads, means.collect::<Option<_>>()?))
         })
     }
@@ -153,7 +153,7 @@ impl<'a> Mean<'a> {
     }
 }
 
-/// The work of the measured locks in the situations with two threads or more: our first lock
+/// The work of the measured locks in the situations with two threads or more. Our first lock is
 /// compared with a baseline, and with the fastest of all locks in each situation. `None` if nothing
 /// was compared.
 pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
@@ -345,7 +345,12 @@ mod tests {
         let fault = Fault::Deadlock { waiting: 2 };
         let failure = |&(lock, threads)| Failure { lock, threads, seed: 1, at_ns: 1, fault };
         let failures: Vec<Failure> = failed.iter().map(failure).collect();
-        simulated(&Simulations { locks: &["mcs", "ticket"], threads_max: 8, rows, failures: &failures })
+        simulated(&Simulations {
+            locks: vec!["mcs", "ticket"],
+            threads_max: 8,
+            rows: rows.to_vec(),
+            failures,
+        })
     }
 
     #[test]

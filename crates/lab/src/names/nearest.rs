@@ -3,7 +3,7 @@
 use strsim::osa_distance;
 
 /// The maximum number of names that are shown.
-pub const SHOWN: usize = 3;
+const SHOWN: usize = 3;
 
 /// How a name resembles another one, from the closest to the weakest resemblance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ enum Resemblance {
 pub struct Known<'a> {
     /// The name.
     pub name: &'a str,
-    /// What is compared with a mistyped name: the name, or another spelling of it.
+    /// The text that is compared with a mistyped name: the name, or another spelling of it.
     pub spelling: &'a str,
     /// A description, in which the mistyped name may occur. May be empty.
     pub description: &'a str,

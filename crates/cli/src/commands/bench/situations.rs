@@ -2,7 +2,8 @@
 
 use nearlock_bench::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Mode, Point, TestBed};
 
-use crate::args::{BenchArgs, BenchMode, ThreadRange, threads};
+use crate::args::threads::{self, EmptyRange};
+use crate::args::{BenchArgs, BenchMode, ThreadRange};
 
 /// A flag that does not apply to the modes, or that they cannot satisfy.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,8 @@ pub enum UnfitFlag {
         "--read-percent {percent}: --mode uncontended measures lock and unlock of a writer (0) or a reader (100)"
     )]
     HalfAReader { percent: u64 },
+    #[error(transparent)]
+    EmptyRange(#[from] EmptyRange),
 }
 
 /// The range of each mode.
@@ -109,7 +112,7 @@ impl Asked<'_> {
     fn threads_fit(&self) -> Result<(), UnfitFlag> {
         let many = |mode: &&Mode| !matches!(mode, Mode::Uncontended | Mode::Handover);
         let modes: Vec<_> = self.modes.iter().filter(many).map(|&mode| self.range(mode)).collect();
-        for threads in threads::resolve(&self.args.threads, self.machine.cpus) {
+        for threads in threads::resolve(&self.args.threads, self.machine.cpus)? {
             if threads > bench::THREADS_MAX {
                 return Err(UnfitFlag::TooManyThreads { threads });
             }
@@ -136,11 +139,11 @@ impl Asked<'_> {
         Ok(match mode {
             Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
                 let threads = Grid::THREADS.map(ThreadRange::exactly);
-                self.of_threads(mode, &threads, &Grid::SECTION_NS, &Grid::THINK_NS)
+                self.of_threads(mode, &threads, &Grid::SECTION_NS, &Grid::THINK_NS)?
             }
             Mode::Calls(calls) => {
                 let constants = calls.constants();
-                self.of_threads(mode, &CALLERS, &[constants.section_ns], &[constants.call_ns])
+                self.of_threads(mode, &CALLERS, &[constants.section_ns], &[constants.call_ns])?
             }
             Mode::Uncontended => {
                 let is_one = |percent: &u64| [0, 100].contains(percent);
@@ -174,10 +177,10 @@ impl Asked<'_> {
         threads: &[ThreadRange],
         section_ns: &[u64],
         think_ns: &[u64],
-    ) -> Vec<Point> {
+    ) -> Result<Vec<Point>, UnfitFlag> {
         let Self { args, machine, .. } = *self;
         let (_, least, most) = self.range(mode);
-        let all = threads::resolve(or_default(&args.threads, threads), machine.cpus);
+        let all = threads::resolve(or_default(&args.threads, threads), machine.cpus)?;
         let mut points = Vec::new();
         for threads in all.into_iter().filter(|threads| (least..=most).contains(threads)) {
             for &section_ns in or_default(&args.section_ns, section_ns) {
@@ -187,7 +190,7 @@ impl Asked<'_> {
                 }
             }
         }
-        points
+        Ok(points)
     }
 }
 

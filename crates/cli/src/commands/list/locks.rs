@@ -2,7 +2,7 @@
 
 use nearlock_lab::description::Described;
 use nearlock_lab::names::{self, RUST_NAMES, RustName, recommended};
-use nearlock_lab::{Family, SUBJECTS};
+use nearlock_lab::{Family, SUBJECTS, Subject};
 
 use super::List;
 use crate::report::text::{list_table, wrapped};
@@ -53,7 +53,7 @@ pub(super) fn list() -> List {
             of(|described| described.fairness),
             of(|described| described.source),
         ]
-        .map(|cell| cell.replace('`', ""))
+        .map(without_marks)
     });
     List::new(&KEYS, rows)
 }
@@ -79,20 +79,25 @@ pub(super) fn overview(list: &List) -> String {
 /// A table of these locks, and a description of each that is named in full.
 pub(super) fn text(list: &List, named: &[String]) -> String {
     let is_named = |row: &&Vec<String>| {
-        let is_name = |cell: &str| named.iter().any(|word| names::folded(word) == names::folded(cell));
+        let is_name = |cell: &str| named.iter().any(|word| names::is_same(word, cell));
         list.rows.len() == 1 || is_name(&row[0]) || is_name(&row[1])
     };
-    let described =
-        list.rows.iter().filter(is_named).filter(|row| !row[6].is_empty()).map(|row| description(row));
+    let described = list.rows.iter().filter(is_named).filter_map(|row| description(&row[0]));
     [table(list)].into_iter().chain(described).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The parts of a lock's description, each under its name.
-fn description(row: &[String]) -> String {
-    let part = |(name, cell): (&str, &String)| format!("  {name}\n{}", wrapped(cell, "    "));
-    let names = ["word", "state of a waiter", "fairness", "source"];
-    let parts: Vec<_> = names.into_iter().zip(&row[6..]).map(part).collect();
-    format!("{}\n{}", row[0], parts.join("\n"))
+/// The parts of a lock's description, each under its name. Controls have none.
+fn description(lock: &str) -> Option<String> {
+    let Described { word, waiters, fairness, source } = Described::of(Subject::named(lock)?)?;
+    let part = |(name, text): (&str, &str)| format!("  {name}\n{}", wrapped(&without_marks(text), "    "));
+    let parts = [("word", word), ("state of a waiter", waiters), ("fairness", fairness), ("source", source)]
+        .map(part);
+    Some(format!("{lock}\n{}", parts.join("\n")))
+}
+
+/// The text without the marks of code in Markdown.
+fn without_marks(text: &str) -> String {
+    text.replace('`', "")
 }
 
 fn table(list: &List) -> String {

@@ -37,7 +37,7 @@ pub fn html(result: &Measured, provenance: &Provenance, comparisons: &[Compariso
         _ = writeln!(page, "<p><b>{}</b></p>", escaped(&note));
     }
     for baseline in &result.plan.baselines {
-        if let Some(verdict) = super::verdict(result.rows, baseline.name()) {
+        if let Some(verdict) = super::verdict(result, baseline.name()) {
             _ = writeln!(page, "<p class=\"verdict\">{}</p>", escaped(&verdict));
         }
     }
