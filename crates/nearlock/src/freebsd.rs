@@ -17,20 +17,20 @@
 //! The functions and flags of the kernel, and their counterparts here:
 //!
 //! - `mtx_trylock`, `rw_try_rlock`, `sx_try_xlock` and others: `try_lock`, `try_read`, `try_write`.
-//!   With the reason of a failure: [`Checked`], [`RwChecked`]
-//! - `mtx_owned`, `rw_wowned`, `sx_xlocked`, `sx_xholder`: [`Ownership`]
-//! - `mtx_recursed`: [`RecursiveGuard::is_recursed`], [`RecursiveWriteGuard::is_recursed`]
+//!   With the reason of a failure: [`Checked`], [`RwChecked`].
+//! - `mtx_owned`, `rw_wowned`, `sx_xlocked`, `sx_xholder`: [`Ownership`].
+//! - `mtx_recursed`: [`RecursiveGuard::is_recursed`], [`RecursiveWriteGuard::is_recursed`].
 //! - `mtx_assert`, `rw_assert`, `sx_assert`, `lockmgr_assert`: a guard as an argument, which shows
-//!   that the lock is held; or `assert!` of [`Ownership::is_owned`], [`LockMgr::status`]
-//! - `mtx_wait_unlocked`, `mtx_spin_wait_unlocked`: [`WaitUnlocked`]
-//! - `rw_try_upgrade`, `sx_try_upgrade`: [`TryUpgrade::try_upgrade`]
+//!   that the lock is held; or `assert!` of [`Ownership::is_owned`], [`LockMgr::status`].
+//! - `mtx_wait_unlocked`, `mtx_spin_wait_unlocked`: [`WaitUnlocked`].
+//! - `rw_try_upgrade`, `sx_try_upgrade`: [`TryUpgrade::try_upgrade`].
 //! - `rw_downgrade`, `sx_downgrade`:
-//!   [`RwWriteGuard::downgrade`](crate::lock_api::RwLockWriteGuard::downgrade)
-//! - `sx_slock_sig`, `sx_xlock_sig`: [`Interruptible`]
+//!   [`RwWriteGuard::downgrade`](crate::lock_api::RwLockWriteGuard::downgrade).
+//! - `sx_slock_sig`, `sx_xlock_sig`: [`Interruptible`].
 //! - `MTX_RECURSE`, `RW_RECURSE`, `SX_RECURSE`: separate types, [`RecursiveMtx`], [`RecursiveRw`]
-//!   and others
-//! - `lockmgr` and its flags: [`LockMgr`], [`LockMgrOptions`]
-//! - `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy`: [`Destroy::destroy`], or just a drop
+//!   and others.
+//! - `lockmgr` and its flags: [`LockMgr`], [`LockMgrOptions`].
+//! - `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy`: [`Destroy::destroy`], or a drop.
 //!
 //! # Earlier versions of the kernel
 //!

@@ -41,8 +41,8 @@
 //! - There is no choice of poisoning, timeouts or fairness (std 134645, 93740): `nearlock::poison`
 //!   is separate; `try_lock_for`, `unlock_fair`: `poison.rs`, `waiting.rs`, `guards.rs`.
 //! - A fixed number of pauses is slow where a pause takes ten times as long (parking_lot 201, 418,
-//!   455, 461): delays are in ns, and are converted to pauses by the measured length of a pause:
-//!   `pauses_in` in `crates/os/src/platform.rs`, with a test.
+//!   455, 461). Delays are in ns. `pauses_in` in `crates/os/src/platform.rs`, which has a test,
+//!   converts them to pauses by the measured length of a pause.
 //! - The kinds of a mutex are tested by `#ifdef`, and are an enumeration (glibc (ceph 19195, osal
 //!   1573)): there are no kinds.
 //! - No waiter spins unless a program asks for it (glibc (MariaDB 1923, 1935, RocksDB 1710)):

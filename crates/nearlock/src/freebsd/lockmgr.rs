@@ -20,22 +20,22 @@ pub use options::LockMgrOptions;
 ///
 /// The functions and flags of the kernel, and their counterparts here:
 ///
-/// - `lockmgr_slock`, `lockmgr_xlock`: [`read`](Self::read), [`write`](Self::write)
+/// - `lockmgr_slock`, `lockmgr_xlock`: [`read`](Self::read), [`write`](Self::write).
 /// - `LK_SHARED`, `LK_EXCLUSIVE` with flags: [`read_with`](Self::read_with),
-///   [`write_with`](Self::write_with)
+///   [`write_with`](Self::write_with).
 /// - `LK_INTERLOCK`: [`read_releasing`](Self::read_releasing),
 ///   [`write_releasing`](Self::write_releasing), [`drain_releasing`](Self::drain_releasing),
 ///   [`upgrade_releasing`](LockMgrSharedGuard::upgrade_releasing); operations that never wait do
-///   not need it
+///   not need it.
 /// - `LK_UPGRADE`, `LK_TRYUPGRADE`: [`LockMgrSharedGuard::upgrade`],
-///   [`try_upgrade`](LockMgrSharedGuard::try_upgrade)
+///   [`try_upgrade`](LockMgrSharedGuard::try_upgrade).
 /// - `LK_DOWNGRADE`, `lockmgr_disown`: [`LockMgrExclusiveGuard::downgrade`],
-///   [`disown`](LockMgrExclusiveGuard::disown)
-/// - `LK_DRAIN`: [`drain`](Self::drain)
-/// - `LK_NOWAIT`, `LK_SLEEPFAIL`, `LK_TIMELOCK`, `PCATCH`, `LK_NODDLKTREAT`: [`LockMgrOptions`]
-/// - `LK_NOSHARE` and the time limit of `lockinit`: [`LockMgr::with`]
-/// - `lockstatus`: [`status`](Self::status)
-/// - `lockdestroy`: [`Destroy::destroy`], or just a drop
+///   [`disown`](LockMgrExclusiveGuard::disown).
+/// - `LK_DRAIN`: [`drain`](Self::drain).
+/// - `LK_NOWAIT`, `LK_SLEEPFAIL`, `LK_TIMELOCK`, `PCATCH`, `LK_NODDLKTREAT`: [`LockMgrOptions`].
+/// - `LK_NOSHARE` and the time limit of `lockinit`: [`LockMgr::with`].
+/// - `lockstatus`: [`status`](Self::status).
+/// - `lockdestroy`: [`Destroy::destroy`], or a drop.
 ///
 /// `LK_CANRECURSE` is not available around data, since there would be two `&mut`. The lock of
 /// `nearlock-collection` has it.

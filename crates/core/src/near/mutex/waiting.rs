@@ -48,8 +48,8 @@
 //! the mutex and of its data would move each time. With many threads, each has a turn, in the order
 //! of arrival. A turn takes 0.15 to 0.27 ms. It begins with `TURN_NS`, and with the 0.05 ms by
 //! which Linux lets timers be late. Then the first wakes up. The turn ends at the latest at the
-//! first visit after the first is due (`MONOPOLISED_DUE_NS`), which is up to 16 us later.
-//! docs/guide/benchmark.md has the longest wait of 64 threads, or 63 turns (`nearlock bench`).
+//! first visit after the first is due (`MONOPOLISED_DUE_NS`), up to 16 us later. With 64 threads, a
+//! wait is up to 63 turns: the page `docs/guide/benchmark.md` has the longest one.
 //!
 //! **Constants.** docs/internals/tuning-mutex.md lists those of all files here, and the other
 //! values that were tried. The repository has no command that compares other values. These commands
