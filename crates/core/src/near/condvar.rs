@@ -1,9 +1,8 @@
 //! Condition variable of the [mutex](super::mutex): a broadcast moves its waiters to the mutex's
 //! queue.
 //!
-//! A broadcast that wakes all waiters has them compete for one mutex. Here it wakes at most one
-//! thread. The others are moved to the mutex's queue, and wake up one by one as they have their
-//! turns.
+//! A broadcast that wakes all waiters has them compete for one mutex. Here it wakes one thread. The
+//! others are moved to the mutex's queue, and wake up one by one as they have their turns.
 //!
 //! ```text
 //! word    null  no thread waits
@@ -16,9 +15,9 @@
 //!  m -> m      `wait`: the others, which must have the same mutex
 //!  m -> null   a notification that takes the last waiter out, or a last waiter that gives up
 //!
-//! a waiter    waits --- notified by `notify_all` ---> in the mutex's queue ---> holds the mutex
+//! a waiter    waits --- notified with others -------> in the mutex's queue ---> holds the mutex
 //!               |                                                              ^
-//!               +------ by `notify_one`, or gave up ---> locks the mutex ------+
+//!               +------ alone, or gave up -------------> locks the mutex ------+
 //! ```
 //! Word and queue change together, under the lock of the condition variable's [`chain`].
 //!
@@ -47,10 +46,12 @@
 //! 2. *A waiter that is put there is behind others.* These leave the queue some time, and make the
 //!    next waiter first, as for any other waiter (invariant 2 of the mutex).
 //!
-//! So a broadcast wakes one thread at most, and none if the mutex has a queue. A single waiter that
-//! is notified wakes up at once, and locks the mutex as any other thread. In the queue, it would
-//! begin to wake up only when it has its turn. Where the mutex is free most of the time, threads
-//! that wait for each other would then wake up one after the other.
+//! A waiter that is notified *alone* wakes up at once, and locks the mutex as any other thread. This
+//! is so for `notify_one`, and for the first waiter of a broadcast if threads wait for the mutex
+//! already. In the queue, it would begin to wake up only when it has its turn. Where the mutex is
+//! free most of the time, threads that wait for each other would then wake up one after the other.
+//! In a short queue of messages, for example, the threads that have been woken before it may all find
+//! that their condition does not hold.
 //!
 //! **Chains are locked one at a time.** A waiter that has been taken out of one chain belongs to
 //! the notification until it is in the other chain. Its thread may wake up meanwhile, by a limit or
@@ -65,6 +66,9 @@
 //! Everything that a thread did before it notifies happens before the return of the waiters that it
 //! has notified, even without the mutex.
 //!
+//! **Waiting.** A waiter parks at once, unless waits in its chain have been short lately
+//! (`condvar/patience.rs`). Then it reads its record for a few microseconds before.
+//!
 //! Fairness: waiters are notified first come, first served. A notified waiter locks the mutex as if
 //! it had arrived at the moment of the notification.
 //! Source: own. Moving waiters to the mutex is *wait morphing* (Butenhof, "Programming with POSIX
@@ -72,6 +76,7 @@
 //! parking_lot, too, the word names the mutex.
 
 pub mod monitor;
+pub(super) mod patience;
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -234,6 +239,13 @@ impl<P: NearPlatform> NearCondvar<P> {
         Ok(())
     }
 
+    /// Reads the waiter's signal for a while, if that has paid off lately.
+    fn look_for_signal(&self, waiter: &Waiter<P>) {
+        let chain = <P as chain::Chains<Near>>::chain(ptr::from_ref(self).cast());
+        // SAFETY: valid as long as the platform instance, which outlives its threads.
+        unsafe { &*chain }.beside().patience.look(waiter);
+    }
+
     /// Waits, after the caller has released the mutex, and locks the mutex again.
     fn relock(
         &self,
@@ -242,6 +254,7 @@ impl<P: NearPlatform> NearCondvar<P> {
         limit: &Limit<'_, P>,
     ) -> Result<(), Unnotified> {
         let mut signal = Signal::Woken;
+        self.look_for_signal(waiter);
         while !self.has_taken_out(waiter) {
             match waiter.park_within(limit) {
                 Ok(seen) => signal = seen,

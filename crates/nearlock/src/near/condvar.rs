@@ -25,15 +25,15 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// Space: the size of a pointer. A waiter's queue node is on its stack.
 ///
 /// Waiting: a waiter unlocks the mutex, sleeps until it is notified, and holds the mutex again when
-/// it returns. There are no spurious wakeups. A wait also ends with its timeout
+/// it returns. If notifications have come soon lately, it spins for up to 3 us before it sleeps. There are no spurious wakeups. A wait also ends with its timeout
 /// ([`wait_for`](lock_api::Condvar::wait_for), [`wait_until`](lock_api::Condvar::wait_until)) or
 /// its [`Cancellation`] ([`WaitCancellable`]). A waiter that is notified in time does not time out,
 /// however late it gets the mutex. So a wait that returns a timeout has not used up a notification.
 /// Timeouts use the clock of `std::time::Instant`. Changes of the system time do not affect them.
 ///
 /// Notifying: [`notify_all`](lock_api::Condvar::notify_all) does not wake all waiters, since only
-/// one of them could lock the mutex. It moves the sleeping waiters into the mutex's queue, and
-/// wakes at most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes the thread that has
+/// one of them could lock the mutex. It wakes the first, and moves the others into the mutex's
+/// queue. [`notify_one`](lock_api::Condvar::notify_one) wakes the thread that has
 /// waited longest. `notify_all` returns how many threads it has notified. `notify_one` returns
 /// whether there was one. The caller may hold the mutex or not. If no thread waits, a notification
 /// only reads a word.

@@ -1,7 +1,7 @@
 //! The data of a chain beside its queues, in a cache line of its own.
 //!
 //! ```text
-//! hints | filter     a cache line of 64 bytes
+//! hints | patience | filter     a cache line of 64 bytes
 //! ```
 //! A mutex's word does not tell a release that threads wait. So each release reads the filter. If
 //! threads wait, it reads and writes the hints as well. It does all of that without the chain's
@@ -9,19 +9,22 @@
 
 use super::filter::Filter;
 use super::hints::Hints;
+use crate::near::condvar::patience::Patience;
 use crate::platform::Platform;
 
 /// See the [module](self). All zero: no thread waits, and nothing is known.
 #[repr(C, align(64))]
 pub struct Beside<P: Platform> {
     pub(super) hints: Hints<P>,
+    /// Of the condition variables of the chain.
+    pub(in crate::near) patience: Patience<P>,
     /// Written under the chain's lock, and read without it.
     pub(super) filter: Filter<P>,
 }
 
 impl<P: Platform> Default for Beside<P> {
     fn default() -> Self {
-        Self { hints: Hints::default(), filter: Filter::default() }
+        Self { hints: Hints::default(), patience: Patience::default(), filter: Filter::default() }
     }
 }
 
@@ -36,5 +39,5 @@ mod tests {
 
     /// Its alignment puts it into a cache line of its own.
     const _: () = assert!(size_of::<Chain<Native, Near>>() == 128 && size_of::<Beside<Native>>() == 64);
-    const _: () = assert!(offset_of!(Beside<Native>, filter) == size_of::<Hints<Native>>());
+    const _: () = assert!(offset_of!(Beside<Native>, filter) == size_of::<Hints<Native>>() + 4);
 }

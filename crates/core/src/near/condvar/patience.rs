@@ -1,0 +1,136 @@
+//! Whether a waiter of a condition variable looks for its notification before it parks.
+//!
+//! ```text
+//! patience   0-15: how often looking has paid off lately
+//!
+//!  n -> min(n + PAID, 15)   a look has ended with a notification
+//!  n -> max(n - 1, 0)       a look has ended without
+//! ```
+//! A sleep and a wake-up take some microseconds of processor time, and longer until the thread
+//! runs. Threads that exchange messages through a short queue often notify each other sooner. So a
+//! waiter *looks* for its notification, for `LOOK_NS`, as long as that pays off in at least one of
+//! three waits. Otherwise it parks at once, and one of `WAITS_PER_PROBE` waiters looks to find out
+//! whether that has changed. The condition variables of a chain share the number. A waiter reads
+//! only its own record, so looking takes no cache line from another thread.
+//!
+//! A waiter does not look if the platform knows that only one thread of the process can run.
+//!
+//! Source: own. The two outcomes and the saturating number are those of a branch predictor: Smith,
+//! "A study of branch prediction strategies", ISCA 1981. A look costs at most about as much as it
+//! can save: Karlin, Li, Manasse, Owicki, "Empirical studies of competitive spinning for a
+//! shared-memory multiprocessor", SOSP 1991.
+
+use crate::parking::Waiter;
+use crate::platform::{Atomic, Park, Platform, Random};
+use crate::schedule::{Schedule, Spin};
+
+/// How long a waiter looks, in ns. About the processor time of a sleep and a wake-up. With 0.5 us, a
+/// bounded channel between eight threads seldom learns to look. With 5 us, it does so at once, but
+/// each look that does not pay off costs as much (tried: docs/internals/tuning-mutex.md). At 0 no
+/// waiter looks.
+const LOOK_NS: u32 = 3000;
+/// The delay between two reads of the waiter's own record, in ns. The value was chosen; no
+/// comparison with others is kept. The record stays in the cache of the waiter until it is
+/// notified.
+const STRIDE_NS: u32 = 20;
+/// A look that has paid off counts for so many that have not. At 1, waiters look if that pays off
+/// in half of the waits. At 15, they look for a while after each that has.
+const PAID: u32 = 2;
+/// From this number on all waiters look. In the middle, so that a change of the situation needs a
+/// few looks in either direction.
+const LOOKS_FROM: u32 = 8;
+const MOST: u32 = 15;
+/// While looking does not pay off, one of so many waiters looks. The value was chosen so that
+/// threads that wake each other up on one processor lose less than 2 % of their throughput (a wait
+/// takes 2 us there). At 1 each waiter looks. At a million a channel never learns to look.
+const WAITS_PER_PROBE: u32 = 64;
+
+/// See the [module](self). All zero: waiters park at once.
+#[repr(transparent)]
+pub struct Patience<P: Platform>(P::U32);
+
+impl<P: Platform> Patience<P> {
+    /// Notes the outcome of a look.
+    fn note(&self, has_paid_off: bool) {
+        let paid = self.0.load_hint();
+        let now = if has_paid_off { (paid + PAID).min(MOST) } else { paid.saturating_sub(1) };
+        if now != paid {
+            self.0.store_hint(now);
+        }
+    }
+}
+
+impl<P: Park + Random + Schedule> Patience<P> {
+    /// Looks for the waiter's signal for a while, if that has paid off lately.
+    pub(in crate::near) fn look(&self, waiter: &Waiter<P>) {
+        if self.0.load_hint() < LOOKS_FROM && P::random_u32() % WAITS_PER_PROBE != 1 {
+            return;
+        }
+        let (mut spin, mut looked_ns) = (Spin::default(), 0);
+        while !waiter.is_signalled() && looked_ns < LOOK_NS {
+            if P::should_give_way(&mut spin) {
+                return;
+            }
+            let pauses = P::pauses_in(STRIDE_NS);
+            P::pause(pauses, 0);
+            spin.paused(pauses);
+            looked_ns += STRIDE_NS;
+        }
+        self.note(waiter.is_signalled());
+    }
+}
+
+impl<P: Platform> Default for Patience<P> {
+    fn default() -> Self {
+        Self(Atomic::new(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ptr;
+
+    use super::*;
+    use crate::testing::{OneThread, PAUSES, RANDOM, SPINS_MAX, left_by_others, meanwhile};
+
+    /// Whether a waiter looks that is signalled or not.
+    fn looks(patience: &Patience<OneThread>, is_signalled: bool) -> bool {
+        let waiter = Waiter::<OneThread>::default();
+        PAUSES.take();
+        if is_signalled {
+            let waiter = ptr::from_ref(&waiter);
+            // SAFETY: it is called in the look below, or never.
+            meanwhile(move || assert!(unsafe { &*waiter }.wake().is_none()));
+        }
+        patience.look(&waiter);
+        let has_looked = !PAUSES.take().is_empty();
+        // A signal that was not looked for does not come any more.
+        left_by_others();
+        has_looked
+    }
+
+    #[test]
+    fn waiters_look_as_long_as_it_pays_off_in_one_of_three_waits() {
+        SPINS_MAX.set(u32::MAX);
+        let patience = Patience::<OneThread>::default();
+        assert!(!looks(&patience, true), "it has not paid off yet");
+        RANDOM.set(1);
+        for _ in 0..LOOKS_FROM / PAID {
+            assert!(looks(&patience, true), "a probe");
+        }
+        RANDOM.set(0);
+        for wait in 0..100 {
+            assert!(looks(&patience, wait % 3 == 0), "wait {wait}");
+        }
+        let idle = (0..100).take_while(|_| looks(&patience, false)).count();
+        assert!(idle <= 8, "{idle} looks have not paid off");
+        assert!(!looks(&patience, true));
+    }
+
+    #[test]
+    fn a_look_that_the_platform_ends_is_no_outcome() {
+        SPINS_MAX.set(0);
+        let patience = Patience::<OneThread>(Atomic::new(LOOKS_FROM));
+        assert!(!looks(&patience, false) && patience.0.load_hint() == LOOKS_FROM);
+    }
+}
