@@ -126,6 +126,7 @@ fn run(spec: &MachineSpec, contest: Contest) -> Seen {
 fn constant(name: &str) -> u64 {
     let source = concat!(
         include_str!("../../core/src/near/mutex.rs"),
+        include_str!("../../core/src/near/mutex/spinning.rs"),
         include_str!("../../core/src/near/mutex/waiting.rs")
     );
     let (_, behind) = source.split_once(&format!("const {name}: u64 = ")).expect("a constant of this name");

@@ -46,8 +46,7 @@
 //!  first      spins; if the mutex is monopolised, it then parks with an alarm until its turn
 //!     |  finds the mutex free and takes it, or is handed it --------------------------> holder
 //!     v  has not got it: makes a wake request
-//!  requested  spins, and again if it is woken meanwhile; parks with an alarm while it may not pass
-//!             the heavy side
+//!  requested  spins, and again if it is woken meanwhile; parks with an alarm
 //!     |  finds the mutex free, or is handed it ---------------------------------------> holder
 //!     |  is woken while it is parked, and stays in the queue -------------------------> first
 //!     |  is woken while it is parked, and is dequeued --------------------------------> dequeued
@@ -61,9 +60,9 @@
 //!     v  finds it held: joins the queue again, at its end
 //!  behind, or first if the queue is empty
 //! ```
-//! A parked waiter that a release wakes stays in the queue if the mutex is monopolised, or if the
-//! waiter was dequeued before. Otherwise it is dequeued. In both cases its wake request is
-//! withdrawn.
+//! A parked waiter that a release wakes stays in the queue if the mutex is monopolised, if the waiter
+//! was dequeued before, or if it is parked with an alarm. Otherwise it is dequeued. In both cases
+//! its wake request is withdrawn.
 //!
 //! **A release** reads the mutex's count in the filter. Without wake requests it stores 0, passes
 //! the light side of the fence, and reads the count again. It visits the chain if there are
@@ -88,17 +87,17 @@
 //!    and reads the count. By the contract of the fence, the waiter saw the 0, or the release sees
 //!    the request. The waiter did not see the 0. The request stays in the count until a release has
 //!    woken the waiter, or has handed it the mutex. Until then each release visits the chain.
-//! 2. *It parked with an alarm*, until its turn, or until it may pass the heavy side (once in 1.3
-//!    ms for all waiters of a chain). It reads the word before it parks without an alarm.
+//! 2. *It parked with an alarm*, until its turn, or for `ALARM_NS` before it passes the heavy side.
+//!    It reads the word before it parks without an alarm. It stays in the queue when it is woken.
 //! 3. *The holder made it first while it was parked.* The holder raised the request itself. Its own
 //!    release sees the request, and so does that of a thread to which it hands the mutex.
 //! 4. *A release dequeued a waiter D, and so made a parked waiter F first.* It raised F's request
 //!    before it lowered D's. So each release that had to see D's request sees F's. D is awake, and
 //!    learns under the chain's lock that it was dequeued. If D takes the mutex, D's own release
 //!    sees F's request. If D finds the mutex held by a thread H, the release of H had to see D's
-//!    request, because D had passed the fence. If D had not passed it (case 2), the release that
-//!    dequeued D also woke F. (That release may be late: it may have freed the mutex before it
-//!    locked the chain. Then another thread may hold the mutex.)
+//!    request, because D had parked without an alarm (cases 1, 3 and 4). (The release that dequeued
+//!    D may be late: it may have freed the mutex before it locked the chain. Then another thread may
+//!    hold the mutex.)
 //! 5. *It became first in another way:* a waiter gave up, or a condition variable put it into an
 //!    empty queue. Or a monopolised mutex was handed over to the waiter before it. It is woken, and
 //!    reads the word. Besides, a dequeued waiter that gives up wakes a first that has made a
@@ -119,6 +118,7 @@ pub(super) mod beside;
 mod filter;
 mod hints;
 mod queue;
+mod spinning;
 mod waiting;
 
 use core::ptr;

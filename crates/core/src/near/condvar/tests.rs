@@ -286,6 +286,9 @@ impl Reference {
 
     fn notify_all(&mut self) -> usize {
         let count = self.waiting.len();
+        if !self.queued.is_empty() {
+            self.woken.extend(self.waiting.pop_front());
+        }
         self.queued.append(&mut self.waiting);
         count
     }

@@ -4,9 +4,7 @@
 //! ```text
 //! releases    bits 16-31 how many there are between two visits to the chain
 //!             0-15 how many are left until the next visit
-//! times       bits 16-31 from when on a waiter may pass the heavy side of the fence, 0: any time
-//!             0-15 when a release last visited the chain; both in units of 1024 ns, which wrap
-//!             around after 67 ms
+//! looked_at   when a release last visited the chain, in units of 1024 ns
 //! looker      bits 6-31 the thread that visited last, as far as these bits can tell
 //!             2-5 how many visits in a row followed a visit of the same thread
 //!             0-1 monopolised: how often the mutex must still be found to stay free until it
@@ -22,12 +20,11 @@
 //! before. If many visits in a row are by one thread, that thread monopolises the mutex.
 //!
 //! **Cost.** Uncontended: a swap to lock, and a store to release. Contended: one membarrier each
-//! time that the first in the queue is about to park without an alarm. The waiters behind it need
-//! none. Each membarrier interrupts all threads of the process that run, so as a rule there are
-//! fewer than 1000 a second for a chain (`FENCE_UNITS`). Until the first makes a wake request,
-//! releases stay plain stores, except for the visits. Where the platform has no membarrier, its
-//! light fence is an ordinary one. A release then costs about as much as an atomic
-//! read-modify-write.
+//! time that the first in the queue is about to park without an alarm. It parks with an alarm
+//! before (`ALARM_NS`). So there are few membarriers, which interrupt all threads of the process
+//! that run. The waiters behind the first need none. Until the first makes a wake request, releases
+//! stay plain stores, except for the visits. Where the platform has no membarrier, its light fence
+//! is an ordinary one. A release then costs about as much as an atomic read-modify-write.
 
 use crate::platform::{Atomic, Clock, Platform};
 use crate::schedule::Schedule;
@@ -75,16 +72,6 @@ pub(super) const DOUBTS: u32 = 3;
 const MONOPOLISED: u32 = 3;
 const STRIDE_SHIFT: u32 = 16;
 const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
-/// The least time between two heavy fences of a chain, in units of time: 1.3 ms. It was chosen so
-/// that there are fewer than 1000 fences a second. `nearlock bench` prints their number, and
-/// docs/guide/benchmark.md has it. Until the next fence may be, a waiter parks with an alarm. If a
-/// release has missed its request, it sleeps until the alarm. At 0 there is a fence for each sleep.
-/// At 30 ms such a waiter sleeps for 30 ms. The field wraps around after 67 ms, so it cannot tell
-/// much longer times.
-const FENCE_UNITS: u32 = 1300;
-const FENCE_SHIFT: u32 = 16;
-const LOOKED_AT: u32 = (1 << FENCE_SHIFT) - 1;
-
 /// Which threads release a mutex, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holders {
@@ -99,7 +86,7 @@ pub(super) enum Holders {
 #[repr(C)]
 pub struct Hints<P: Platform> {
     releases: P::U32,
-    times: P::U32,
+    looked_at: P::U32,
     looker: P::U32,
 }
 
@@ -165,32 +152,16 @@ impl<P: Clock + Schedule> Hints<P> {
     /// Notes a visit to the chain. Sets the number of releases until the next visit.
     pub(super) fn looked(&self) {
         let now = Self::now();
-        let times = self.times.load_hint();
-        let passed = now.wrapping_sub(times) & LOOKED_AT;
+        let passed = now.wrapping_sub(self.looked_at.load_hint());
         let stride = (self.releases() >> STRIDE_SHIFT).max(1);
         let stride = match passed {
             short if short < LOOK_UNITS / 2 => (stride * 2).min(STRIDE_MAX),
             long if long > LOOK_UNITS * 2 => (stride / 2).max(1),
             _ => stride,
         };
-        self.times.store_hint(times & !LOOKED_AT | now & LOOKED_AT);
+        self.looked_at.store_hint(now);
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT);
-    }
-
-    /// Returns `Ok` if the caller may pass the heavy side of the fence now. Others may do so only
-    /// later. Otherwise returns when the caller may pass it, in ns.
-    pub(super) fn fence(&self) -> Result<(), u64> {
-        let (now, times) = (Self::now(), self.times.load_hint());
-        let from = times >> FENCE_SHIFT;
-        let left = from.wrapping_sub(now) & LOOKED_AT;
-        // A greater difference means that the moment has passed: the time wraps around.
-        if from != 0 && (1..=FENCE_UNITS).contains(&left) {
-            return Err(P::now_ns().saturating_add(u64::from(left) << UNIT_SHIFT));
-        }
-        let from = (now.wrapping_add(FENCE_UNITS) & LOOKED_AT).max(1);
-        self.times.store_hint(from << FENCE_SHIFT | times & LOOKED_AT);
-        Ok(())
     }
 
     /// Notes that this thread visits the chain.
@@ -207,7 +178,7 @@ impl<P: Clock + Schedule> Hints<P> {
 
 impl<P: Platform> Default for Hints<P> {
     fn default() -> Self {
-        Self { releases: Atomic::new(0), times: Atomic::new(0), looker: Atomic::new(0) }
+        Self { releases: Atomic::new(0), looked_at: Atomic::new(0), looker: Atomic::new(0) }
     }
 }
 
@@ -277,27 +248,5 @@ mod tests {
         assert!(hints.may_have_one_holder());
         look_as(OTHER);
         assert_eq!(hints.holders(), Holders::One);
-    }
-
-    #[test]
-    fn heavy_fences_are_a_while_apart_whenever_that_is() {
-        for begin_ns in [0, 1 << 26, 0xffff << UNIT_SHIFT] {
-            let hints = Hints::<OneThread>::default();
-            NOW_NS.set(begin_ns);
-            hints.looked();
-            assert_eq!(hints.fence(), Ok(()));
-            let next_ns = hints.fence().unwrap_err();
-            assert!(next_ns > begin_ns + 1_000_000 && next_ns < begin_ns + 2_000_000, "{next_ns}");
-            NOW_NS.set(next_ns - 1024);
-            hints.looked();
-            assert_eq!(hints.fence(), Err(next_ns));
-            NOW_NS.set(next_ns);
-            assert_eq!(hints.fence(), Ok(()));
-            NOW_NS.set(next_ns + 40_000_000);
-            assert_eq!(hints.fence(), Ok(()), "much later");
-        }
-        NOW_NS.set(u64::MAX);
-        let hints = Hints::<OneThread>::default();
-        assert_eq!((hints.fence(), hints.fence()), (Ok(()), Err(u64::MAX)), "the clock goes no further");
     }
 }

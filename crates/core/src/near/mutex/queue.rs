@@ -16,7 +16,7 @@
 //!  s|REQUEST -> s       `lower`: it has been woken, or leaves
 //!  * -> GRANTED         a hand-over has taken it out of the queue
 //!  s -> DEQUEUED        a release has taken it out of the queue, to compete; unless AGAIN, or the
-//!                       mutex is monopolised
+//!                       mutex is monopolised, or it is parked with an alarm
 //!  DEQUEUED -> n|AGAIN  it joins the queue again
 //! ```
 //! AGAIN stays until the waiter leaves for good. Queue and notes are read and changed under the
@@ -29,8 +29,8 @@
 //! have no processor. Otherwise the release frees the mutex, and wakes a first that has made a
 //! request and is parked. It also dequeues that waiter, so that the next release wakes the next
 //! waiter. Dequeued waiters compete with newcomers. The release leaves the waiter in the queue in
-//! two cases: if the mutex is monopolised, where competing does not help, and if the waiter was
-//! dequeued before.
+//! three cases: if the mutex is monopolised, where competing does not help, if the waiter was
+//! dequeued before, and if it is parked with an alarm.
 //!
 //! **NUMA nodes.** When the first gets the mutex or is dequeued, waiters of its NUMA node may
 //! overtake the next waiter, for `NODE_TURN_NS`. So the few threads that are awake and exchange the
@@ -302,29 +302,28 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         unsafe { self.push(waiter) }
     }
 
-    /// Puts these waiters at the end of the queue, in their order. If one of them becomes first, it
-    /// is woken, and reads the word.
+    /// Lets the first of these waiters compete for the mutex, and puts the others at the end of the
+    /// queue, in their order. If the queue is empty, the first joins it and is woken, and so reads
+    /// the word. Otherwise it is granted the notification alone, and locks the mutex as a newcomer.
+    /// Behind a queue of waiters it would get the mutex only after all of them have woken up.
     ///
     /// Safety: as [`push`](Self::push), for each of them.
     pub(super) unsafe fn adopt(self, mut waiters: WakeList<P>) {
-        let mut call = None;
-        if let Some(waiter) = waiters.pop() {
+        let Some(first) = waiters.pop() else { return };
+        P::count(LockEvent::CondvarWake);
+        let is_alone = self.first().is_none();
+        if is_alone {
             // SAFETY: the waiter has not been signalled yet, so it is alive; the rest is the
             // caller's.
-            let (waiter, place) = unsafe { (&*waiter, self.push(&*waiter)) };
-            match place {
-                Place::First => {
-                    P::count(LockEvent::CondvarWake);
-                    call = waiter.wake();
-                }
-                Place::Behind | Place::Dequeued => P::count(LockEvent::CondvarMove),
-            }
+            unsafe { self.push(&*first) };
         }
         while let Some(waiter) = waiters.pop() {
             P::count(LockEvent::CondvarMove);
             // SAFETY: as above; the queue is not empty.
             unsafe { self.enqueue(&*waiter) };
         }
+        // SAFETY: as above. In the queue, it stays as long as the chain is locked.
+        let call = unsafe { if is_alone { (*first).wake() } else { Waiter::grant(first) } };
         self.make(call);
     }
 
@@ -396,28 +395,26 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     /// Wakes the first in the queue, if it has made a request and is parked. The mutex has become
     /// free, or is about to become free. The first is dequeued to compete with newcomers, so that
     /// the next release wakes the next waiter. It stays in the queue if the mutex is monopolised,
-    /// or if it was dequeued before.
+    /// if it was dequeued before, or if it is parked with an alarm. In the last case it has not
+    /// passed the fence. Releases may have missed its request, and would miss that of the next
+    /// waiter.
     ///
     /// A first that is awake only gets a signal, and keeps its request: it may have missed this
-    /// release. A first that is parked with an alarm has not passed the fence. Releases may have
-    /// missed its request, and would miss that of the next waiter. So the next waiter is woken too,
-    /// and reads the word.
+    /// release.
     pub(super) fn wake_first(self, holders: Holders) {
         let Some(first) = self.first().filter(|first| Self::has_requested(first)) else { return };
         let Some(call) = first.wake() else { return };
         P::count(LockEvent::MutexWake);
+        let was_dequeued = first.note.load(Relaxed) & AGAIN != 0;
         let mut next_call = None;
-        if holders == Holders::One || first.note.load(Relaxed) & AGAIN != 0 {
+        if holders == Holders::One || was_dequeued || call.is_by_clock() {
             self.lower(first);
         } else {
             let first = ptr::from_ref(first);
             // SAFETY: the waiter is the first in the queue. It stays, since it is parked until the
             // call is made, or until it has locked the chain.
             unsafe {
-                next_call = self.advance(first, |next| match call.is_by_clock() {
-                    true => next.wake(),
-                    false => self.tell_or_raise(next),
-                });
+                next_call = self.advance(first, |next| self.tell_or_raise(next));
                 (*first).note.store(DEQUEUED, Relaxed);
             }
         }

@@ -1,13 +1,15 @@
 //! Tests with one thread. What other threads do is done at their next *chance*: when the thread
 //! pauses, passes a fence, or parks. In the names of tests, the line is the queue.
 
+mod alarm;
 mod monopolised;
 mod nodes;
 
 use std::vec::Vec;
 
 use super::hints::Holders;
-use super::waiting::{SpinEnd, Taking};
+use super::spinning::{SpinEnd, Taking};
+use super::waiting::ALARM_NS;
 use super::*;
 use crate::events::LockEvent::{
     MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
@@ -27,14 +29,21 @@ type Mutex = NearMutex<OneThread>;
 
 const _: () = assert!(size_of::<NearMutex<crate::native::Native>>() == 4);
 
-/// The chance in the heavy fence. Before it are the chances at the pauses of a newcomer (`SPINS`).
-const FENCES_AT: u32 = SPINS;
-/// The chance when the thread has parked.
-const SLEEPS_AT: u32 = SPINS + 1;
+/// The chance when the thread has parked with an alarm. Before it are the chances at the pauses of a
+/// newcomer (`SPINS`).
+const PARKS_AT: u32 = SPINS;
+/// The chance in the heavy fence.
+const FENCES_AT: u32 = SPINS + 1;
+/// The chance when the thread has parked without an alarm.
+const SLEEPS_AT: u32 = SPINS + 2;
 
-/// Other threads let so many chances pass, and do this at the next one.
+/// Other threads let so many chances pass, and do this at the next one. The alarm goes off if it is
+/// among the chances that they let pass.
 fn after(chances: u32, what: impl FnOnce() + 'static) {
-    (0..chances).for_each(|_| meanwhile(|| ()));
+    for chance in 0..chances {
+        let passed_ns = if chance == PARKS_AT { ALARM_NS } else { 0 };
+        meanwhile(move || NOW_NS.set(NOW_NS.get() + passed_ns));
+    }
     meanwhile(what);
 }
 
@@ -74,8 +83,6 @@ fn without_waiters_it_is_a_word() {
 #[test]
 fn a_release_is_noticed_at_each_step_of_a_wait() {
     for step in 0..=SLEEPS_AT {
-        // Enough time passes for the next heavy fence.
-        NOW_NS.set(NOW_NS.get() + 10_000_000);
         let mutex = held();
         let before = [MutexOptLock, MutexAtOnce, MutexAfterSleep, MutexHandOver, MutexWake].map(events_of);
         after(step, || release(mutex));
@@ -85,6 +92,7 @@ fn a_release_is_noticed_at_each_step_of_a_wait() {
         let now = [MutexOptLock, MutexAtOnce, MutexAfterSleep, MutexHandOver, MutexWake].map(events_of);
         let counted: std::vec::Vec<_> = now.iter().zip(before).map(|(now, before)| now - before).collect();
         let expected = match step {
+            PARKS_AT => [0, 1, 0, 0, 1],
             FENCES_AT => [0, 1, 0, 1, 0],
             SLEEPS_AT => [0, 0, 1, 0, 1],
             _ => [1, 0, 0, 0, 0],
@@ -156,31 +164,18 @@ fn a_waiter_that_is_cancelled_while_it_is_first_gives_up_at_once() {
     let cancellation: &'static Cancellation<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
     let before = events_of(MutexSleep);
-    after(FENCES_AT - 1, || cancellation.cancel());
+    after(SPINS - 1, || cancellation.cancel());
     // SAFETY: it is not acquired.
     assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(Cancelled));
     assert!(others_are_done() && is_quiet(mutex));
     assert_eq!(events_of(MutexSleep), before);
 }
 
-/// If two waiters would park shortly after each other, the second parks with an alarm, until it may
-/// pass the heavy fence.
-#[test]
-fn heavy_fences_are_few_and_no_thread_sleeps_without_one_and_without_a_limit() {
-    NOW_NS.set(10_000_000);
-    let within_ns = [(100_000, 1), (100_000, 0), (900_000, 0), (5_000_000, 1), (5_000_000, 1)];
-    for (n, (ns, fences)) in within_ns.into_iter().enumerate() {
-        let (mutex, before, end_ns) = (held(), HEAVIES.get(), NOW_NS.get() + ns);
-        // SAFETY: it is not acquired.
-        assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(end_ns)) }, Err(TimedOut));
-        assert_eq!((HEAVIES.get() - before, NOW_NS.get()), (fences, end_ns), "wait {n}");
-        assert!(is_quiet(mutex));
-    }
-}
-
 #[test]
 fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
     for step in 0..=SLEEPS_AT {
+        // SAFETY: no thread waits. One thread makes all releases, so the mutex would seem monopolised.
+        unsafe { forget_chains() };
         let mutex = held();
         let before = events_of(MutexWake);
         after(SLEEPS_AT, || {
@@ -198,7 +193,7 @@ fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
 
 #[test]
 fn a_sleeper_whose_turn_is_due_is_handed_the_mutex() {
-    for (waited_ns, hand_overs) in [(DUE_NS / 2, 0), (2 * DUE_NS, 1)] {
+    for (waited_ns, hand_overs) in [(DUE_NS / 4, 0), (DUE_NS, 1)] {
         let mutex = held();
         let before = events_of(MutexHandOver);
         after(SLEEPS_AT, move || {
@@ -438,52 +433,6 @@ fn a_release_dequeues_a_sleeper_and_the_next_release_the_next_one() {
     assert_eq!(WaitQueue::of(mutex).place_of(second), Place::First);
     // SAFETY: in the queue.
     assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
-    assert!(is_quiet(mutex));
-}
-
-/// A late release sees the request. The release before it has not, since there was no fence. So the
-/// waiter that becomes first must read the word.
-#[test]
-fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() {
-    let mutex = held();
-    let second: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
-    NOW_NS.set(10_000_000);
-    assert_eq!(Mutex::hints(mutex).fence(), Ok(()), "so that there is none for a while");
-    // The waiter spins, and parks with an alarm: other threads have no chance in the fence.
-    after(FENCES_AT, || {
-        // SAFETY: it stays until it is out of the queue.
-        assert_eq!(unsafe { WaitQueue::of(mutex).join(second, 0) }, Place::Behind);
-        assert!(second.falls_asleep());
-        release(mutex);
-        assert_eq!(WaitQueue::of(mutex).place_of(second), Place::First);
-        assert!(second.is_signalled() && !Mutex::count(mutex).read().is_requested(), "it is awake");
-    });
-    let before = HEAVIES.get();
-    // SAFETY: another thread has released it by then.
-    unsafe { mutex.lock(&()) };
-    assert!(others_are_done() && mutex.is_locked() && HEAVIES.get() == before);
-    // SAFETY: in the queue.
-    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
-    assert!(is_quiet(mutex));
-}
-
-/// A waiter that may not pass the fence reads the word before it parks with an alarm.
-#[test]
-fn a_waiter_that_sleeps_by_the_clock_has_found_the_mutex_held() {
-    let mutex = held();
-    NOW_NS.set(10_000_000);
-    let hints = Mutex::hints(mutex);
-    assert_eq!(hints.fence(), Ok(()), "so that there is none for a while");
-    SPINS_MAX.set(0);
-    let waiter = Waiter::<OneThread>::default();
-    // SAFETY: it stays until it is out of the queue.
-    assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
-    mutex.free();
-    let begin_ns = NOW_NS.get();
-    assert!(mutex.take_as_first(&waiter, &mut Spin::default(), &Limit::NONE));
-    assert_eq!(NOW_NS.get(), begin_ns);
-    // SAFETY: it holds the mutex.
-    unsafe { WaitQueue::of(mutex).leave_with_mutex(&waiter) };
     assert!(is_quiet(mutex));
 }
 

@@ -1,10 +1,7 @@
 //! How threads wait for the mutex: newcomers, and waiters in the queue. The terms are those of the
 //! [mutex](super).
 //!
-//! To *spin* is to read the word again and again, with a delay before each read. A waiter in the
-//! queue reads its own record too, where signals arrive. In the names of constants here, a *look*
-//! is such a read. (The function `look` is a whole spin. In `mutex/hints.rs` a look is a visit of a
-//! release to the chain.)
+//! `mutex/spinning.rs` has how a thread *spins*: it reads the word again and again.
 //!
 //! **A newcomer** reads the word `NEWCOMER_LOOKS` times. Then it yields its processor up to
 //! `NEWCOMER_YIELDS` times, and reads the word after each. Then it joins the queue. Newcomers to a
@@ -18,17 +15,13 @@
 //! first of a monopolised mutex begins with the short delays.
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
-//! is not monopolised. It spins for `PATIENCE_NS` again, passes the heavy side of the fence, swaps
-//! the word once more, and parks without an alarm. When it takes the mutex, it leaves the queue,
+//! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`. Then
+//! it passes the heavy side of the fence, swaps the word once more, and parks without an alarm. When it takes the mutex, it leaves the queue,
 //! and makes the next waiter first.
 //!
 //! **The waiters behind it** park at once. No waiter in the queue yields its processor. A thread
 //! that yields counts as awake, so a release would hand it the mutex although another program has
 //! its processor.
-//!
-//! **A spin may end early.** The platform ends it at once if only one thread of the process can run
-//! at a time, and otherwise after `spin.budget-ns` (docs/internals/tuning.md). A newcomer whose
-//! spin ends joins the queue at once.
 //!
 //! **A free mutex is not always taken.** The thread that has released it may be about to take it
 //! again. So in some cases a thread that finds the mutex free reads the word `PROBE_LOOKS` times
@@ -76,6 +69,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::hints::{Holders, UNIT_SHIFT};
 use super::queue::{Place, WaitQueue};
+use super::spinning::{LEAST_STRIDE_NS, SpinEnd, Taking};
 use super::{FREE, NearMutex};
 use crate::events::LockEvent;
 use crate::near::NearPlatform;
@@ -94,12 +88,6 @@ const NEWCOMER_LOOKS: u32 = 8;
 /// newcomer notices late that the mutex is free (tried, as above). With shorter ones it takes the
 /// cache line of the word from the holder more often.
 const NEWCOMER_STRIDE_NS: u32 = 80;
-/// The shortest delay between two reads, in ns. It is one pause where a pause takes longer. The
-/// value was chosen; no comparison with others is kept. It is shorter than a transfer of a cache
-/// line between two cores, which takes about 30 ns on the AMD EPYC of docs/laboratory/measure.md
-/// (`nearlock measure`). It must not be 0: delays would not grow, and a spin would never read the
-/// clock again.
-const LEAST_STRIDE_NS: u32 = 10;
 /// How often a newcomer yields its processor before it joins the queue of a mutex that is not
 /// monopolised. The value was chosen to be that of parking_lot; no comparison with others is kept.
 /// At 0 threads that are ready wait for the end of a time slice more often. At a great value
@@ -111,39 +99,6 @@ const NEWCOMER_YIELDS: u32 = 7;
 /// mean, or a third of a pause. At 1 each newcomer takes the mutex that much later. At a great
 /// value a mutex is seldom found monopolised until a waiter is first in the queue.
 const NEWCOMERS_PER_PROBE: u32 = 16;
-/// In how many reads in a row the mutex must be free to be found not monopolised. The shortest
-/// delay precedes each read: 60 ns in total, or six pauses. A mutex that is taken again at once and
-/// held for no time is free at every other read. So it passes the check once in 64 times. The value
-/// was chosen; no comparison with others is kept. At 0 each mutex passes. At a great value other
-/// threads take a free mutex before the check is over.
-const PROBE_LOOKS: u32 = 6;
-/// The longest delay between two reads of the first in the queue, in ns. With less, it takes the
-/// cache line of the word from a holder that locks again and again. With more, it notices late that
-/// the mutex is free. The value was chosen; no comparison with others is kept. It is an eighth of
-/// `PATIENCE_NS`, so a spin has about 15 reads.
-const FIRST_STRIDE_NS: u32 = 2560;
-/// The same once the first has made a wake request. It then waits for a signal in its own record.
-/// With more, it notices late that it was handed the mutex, which serves no thread meanwhile. With
-/// less, it takes the cache line of the word from the holder more often. The value was chosen; no
-/// comparison with others is kept.
-const REQUESTED_STRIDE_NS: u32 = 40;
-/// The longest delay between two reads that look for a gap between two critical sections of one
-/// thread, in ns. With more, the first misses short gaps. With less, it takes the cache line of the
-/// word from the holder more often. The value was chosen; no comparison with others is kept.
-const GAP_STRIDE_NS: u32 = 160;
-/// How long the first in the queue spins for such a gap, in ns. It does so before it treats the
-/// mutex as monopolised. It also does so each time that it begins to wait while the mutex counts as
-/// monopolised. With 2.5 us, a thread with 0.5 us of think time between sections of 1 us is
-/// mistaken for a thread without think time (tried: docs/internals/tuning-mutex.md). With more, the
-/// waiter delays a holder without think time, whose processor it may have. 20 us would be a tenth
-/// of a turn of 0.2 ms.
-const GAP_PATIENCE_NS: u64 = 6000;
-/// How long the first in the queue spins before it parks until its turn or makes a wake request, in
-/// ns. It spins as long again before it parks without an alarm. The value was chosen; no comparison
-/// with others is kept. It is the default of `spin.budget-ns`, which is about the cost of a sleep
-/// and a wake-up (docs/internals/tuning.md). That budget also ends each of the two spins. At 0 the
-/// mutex is handed over at each release. At a second, the first in the queue may wait for a second.
-const PATIENCE_NS: u64 = 20_000;
 /// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request,
 /// in ns. This is how long a thread may lock again and again before the next waiter has its turn.
 /// Each turn costs two wake-ups: that of the first by its alarm, and that of the next waiter. With
@@ -153,53 +108,15 @@ const PATIENCE_NS: u64 = 20_000;
 /// turn. At a second, it may wait for a second.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
-/// How much delay passes between two readings of the clock, in ns. The value was chosen: a reading
-/// costs 23 ns on the AMD EPYC of docs/laboratory/costs.md (`nearlock bench` prints it), so
-/// readings take a few percent of a spin. No comparison with others is kept. At 0 the clock is read
-/// before each read of the word. At a great value a spin ends so much later.
-const CLOCK_NS: u32 = 640;
-
-/// How a waiter stopped spinning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SpinEnd {
-    /// With the mutex.
-    Took,
-    /// With a signal.
-    Signalled,
-    /// With neither, since its time is over.
-    Over,
-}
-
-/// The condition under which a thread takes the mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taking {
-    /// The mutex is free.
-    Free,
-    /// The mutex stays free for a while, if one thread may take it again at once.
-    StaysFree,
-    /// The same. The delays are so short that the thread misses few gaps, and it stops sooner.
-    InGap,
-}
-
-impl Taking {
-    /// The longest delay between two reads, in ns.
-    fn stride_max_ns(self) -> u32 {
-        match self {
-            Self::Free => REQUESTED_STRIDE_NS,
-            Self::StaysFree => FIRST_STRIDE_NS,
-            Self::InGap => GAP_STRIDE_NS,
-        }
-    }
-
-    /// How long to spin, in ns.
-    fn patience_ns(self) -> u64 {
-        match self {
-            Self::Free | Self::StaysFree => PATIENCE_NS,
-            Self::InGap => GAP_PATIENCE_NS,
-        }
-    }
-}
-
+/// How long the first in the queue parks with an alarm after its request, in ns, before it passes the
+/// heavy side of the fence and parks without. The fence interrupts all running threads of the
+/// process, so it is for long sleeps. The value was chosen so that a chain has fewer than 1000
+/// fences a second, which take 1 % of a processor at most. `nearlock bench` prints their number, and
+/// docs/guide/benchmark.md has it. With a fence for each sleep, a mutex whose holders yield does a
+/// tenth less work (tried: docs/internals/tuning-mutex.md). If a release has missed the request, the
+/// waiter sleeps for this time. At 0 there is a fence for each sleep. At a second, such a waiter
+/// sleeps for a second.
+pub(super) const ALARM_NS: u64 = 1_300_000;
 impl<P: NearPlatform> NearMutex<P> {
     #[cold]
     #[inline(never)]
@@ -414,83 +331,20 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 
     /// The heavy side of Dekker's pattern, whose other side is `unlock`: the request is before the
-    /// fence, and a swap of the word after it. The waiter may not pass the fence if a waiter of
-    /// this chain has passed it less than `FENCE_UNITS` ago. Then it parks with an alarm until it
-    /// may pass. A release that has missed the request does not wake it earlier. Returns whether it
-    /// has the mutex. If it returns false without having passed the fence, there is a signal, or
-    /// the limit is reached. The waiter does not park then.
+    /// fence, and a swap of the word after it. The waiter parks with an alarm before it passes the
+    /// fence. A release that sees the request wakes it earlier, and nearly every release does.
+    /// Returns whether the waiter has the mutex. If it returns false without having passed the
+    /// fence, there is a signal, or the limit is reached. The waiter does not park then.
     fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
-        while !waiter.is_signalled() && limit.is_reached().is_none() {
-            let Err(from_ns) = Self::hints(self).fence() else {
-                P::heavy();
-                return self.take();
-            };
-            if self.take_if_free() {
-                return true;
-            }
-            waiter.park_until(limit.until_ns.map_or(from_ns, |limit_ns| limit_ns.min(from_ns)));
+        if self.take_if_free() {
+            return true;
         }
-        false
-    }
-
-    /// Spins for a while as the first in the queue: reads the word and the waiter's signal again
-    /// and again.
-    pub(super) fn look(
-        &self,
-        waiter: &Waiter<P>,
-        taking: Taking,
-        spin: &mut Spin,
-        limit: &Limit<'_, P>,
-    ) -> SpinEnd {
-        // The time of the spin begins again. The count of its reads does not.
-        *spin = Spin { turns: spin.turns, ..Spin::default() };
-        let (mut stride_ns, mut since_clock_ns, mut until_ns) = (LEAST_STRIDE_NS, CLOCK_NS, None);
-        loop {
-            if P::should_give_way(spin) {
-                return SpinEnd::Over;
-            }
-            if since_clock_ns >= CLOCK_NS {
-                let now_ns = P::now_ns();
-                let end_ns = *until_ns.get_or_insert_with(|| {
-                    let end_ns = now_ns.saturating_add(taking.patience_ns());
-                    limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
-                });
-                if now_ns >= end_ns {
-                    return SpinEnd::Over;
-                }
-                since_clock_ns = 0;
-            }
-            Self::pause(stride_ns, spin);
-            since_clock_ns += stride_ns;
-            stride_ns = (stride_ns * 2).min(taking.stride_max_ns());
-            let is_free = self.word.load(Relaxed) == FREE;
-            if is_free && self.may_be_had(taking, spin) && self.take() {
-                return SpinEnd::Took;
-            }
-            if waiter.is_signalled() {
-                return SpinEnd::Signalled;
-            }
+        let alarm_ns = P::now_ns().saturating_add(ALARM_NS);
+        waiter.park_until(limit.until_ns.map_or(alarm_ns, |limit_ns| limit_ns.min(alarm_ns)));
+        if waiter.is_signalled() || limit.is_reached().is_some() {
+            return false;
         }
-    }
-
-    /// Whether a thread that finds the mutex free should take it. While several threads release it,
-    /// the first thread to try takes it.
-    fn may_be_had(&self, taking: Taking, spin: &mut Spin) -> bool {
-        taking == Taking::Free || !Self::hints(self).may_have_one_holder() || self.stays_free(spin)
-    }
-
-    /// Whether the mutex stays free for as long as a thread needs to take it again at once.
-    fn stays_free(&self, spin: &mut Spin) -> bool {
-        (0..PROBE_LOOKS).all(|_| {
-            Self::pause(LEAST_STRIDE_NS, spin);
-            self.word.load(Relaxed) == FREE
-        })
-    }
-
-    /// Pauses for this time.
-    fn pause(ns: u32, spin: &mut Spin) {
-        let pauses = P::pauses_in(ns);
-        P::pause(pauses, 0);
-        spin.paused(pauses);
+        P::heavy();
+        self.take()
     }
 }

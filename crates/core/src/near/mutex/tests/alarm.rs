@@ -1,0 +1,57 @@
+//! Waiters that are parked with an alarm, before they pass the heavy side of the fence.
+
+use super::*;
+
+/// A waiter parks with an alarm before it passes the heavy fence.
+#[test]
+fn no_thread_passes_a_heavy_fence_for_a_short_wait_or_sleeps_long_without_one() {
+    for (ns, fences) in [(100_000, 0), (ALARM_NS, 0), (ALARM_NS + 1, 1), (5_000_000, 1)] {
+        let (mutex, before, end_ns) = (held(), HEAVIES.get(), NOW_NS.get() + ns);
+        // SAFETY: it is not acquired.
+        assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(end_ns)) }, Err(TimedOut));
+        assert_eq!((HEAVIES.get() - before, NOW_NS.get()), (fences, end_ns), "{ns} ns");
+        assert!(is_quiet(mutex));
+    }
+}
+
+/// Releases may have missed the request of a waiter that has not passed the fence. So they may miss
+/// that of the next waiter.
+#[test]
+fn a_waiter_that_is_woken_before_its_alarm_stays_first() {
+    let mutex = held();
+    let second: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
+    after(PARKS_AT, || {
+        // SAFETY: it stays until it is out of the queue.
+        assert_eq!(unsafe { WaitQueue::of(mutex).join(second, 0) }, Place::Behind);
+        assert!(second.falls_asleep());
+        release(mutex);
+        assert_eq!(WaitQueue::of(mutex).place_of(second), Place::Behind);
+        assert!(!second.is_signalled() && !Mutex::count(mutex).read().is_requested(), "the first is awake");
+    });
+    let before = HEAVIES.get();
+    // SAFETY: another thread has released it by then.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done() && mutex.is_locked() && HEAVIES.get() == before);
+    assert_eq!(WaitQueue::of(mutex).place_of(second), Place::First);
+    assert!(Mutex::count(mutex).read().is_requested(), "the next release wakes it");
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
+    assert!(is_quiet(mutex));
+}
+
+/// A waiter reads the word before it parks with an alarm.
+#[test]
+fn a_waiter_that_sleeps_by_the_clock_has_found_the_mutex_held() {
+    let mutex = held();
+    SPINS_MAX.set(0);
+    let waiter = Waiter::<OneThread>::default();
+    // SAFETY: it stays until it is out of the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
+    mutex.free();
+    let begin_ns = NOW_NS.get();
+    assert!(mutex.take_as_first(&waiter, &mut Spin::default(), &Limit::NONE));
+    assert_eq!(NOW_NS.get(), begin_ns);
+    // SAFETY: it holds the mutex.
+    unsafe { WaitQueue::of(mutex).leave_with_mutex(&waiter) };
+    assert!(is_quiet(mutex));
+}
