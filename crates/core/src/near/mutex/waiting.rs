@@ -336,6 +336,9 @@ impl<P: NearPlatform> NearMutex<P> {
     /// Returns whether the waiter has the mutex. If it returns false without having passed the
     /// fence, there is a signal, or the limit is reached. The waiter does not park then.
     fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
+        if limit.is_reached().is_some() {
+            return false;
+        }
         if self.take_if_free() {
             return true;
         }

@@ -55,3 +55,17 @@ fn a_waiter_that_sleeps_by_the_clock_has_found_the_mutex_held() {
     unsafe { WaitQueue::of(mutex).leave_with_mutex(&waiter) };
     assert!(is_quiet(mutex));
 }
+
+/// A cancellation wakes it. A canceller that wakes it again and again would otherwise keep it there.
+#[test]
+fn a_waiter_whose_limit_is_reached_does_not_park_again() {
+    let mutex = held();
+    let cancellation: &'static Cancellation<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
+    let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+    after(PARKS_AT, || cancellation.cancel());
+    let begin_ns = NOW_NS.get();
+    // SAFETY: it is not acquired.
+    assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(Cancelled));
+    assert_eq!(NOW_NS.get(), begin_ns, "it does not wait for its alarm");
+    assert!(others_are_done() && is_quiet(mutex));
+}
