@@ -19,8 +19,8 @@ pub trait Flat: Serialize {
 
 impl Flat for Simulated {
     const HEADER: &'static str = "machine,workload,lock,threads,seed,ops_per_us,jain,wait_ns_p50,wait_ns_p99,\
-        wait_ns_max,line_transfers_per_op,remote_transfers_per_op,local_handover_share,slow_path_share,\
-        jobs_per_minute";
+        wait_ns_max,cpu_ns_per_op,line_transfers_per_op,remote_transfers_per_op,local_handover_share,\
+        slow_path_share,jobs_per_minute";
 }
 
 impl Flat for bench::Row {

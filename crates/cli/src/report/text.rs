@@ -200,7 +200,7 @@ const SEED_DIGITS: usize = 5;
 /// Simulated cells. No cell is broken into lines.
 pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
-    writeln!(out, "SIMULATED: {} on {}; waits in ns", first.workload, first.machine)?;
+    writeln!(out, "SIMULATED: {} on {}; times in ns", first.workload, first.machine)?;
     let whole = simulated_grid(rows, |seed| seed);
     if whole.lines().count() == 1 + rows.len() {
         writeln!(out, "{whole}")?;
@@ -214,8 +214,9 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
     let work = if rows.iter().any(|row| row.jobs_per_minute.is_some()) { "jobs" } else { "operations" };
     let mut notes = format!(
         "ratio: {work} over those of the first lock, same threads and seed; jain: 1 is equal shares; \
-         lines/op, remote: line transfers per acquisition, and those between sockets; local: share of \
-         acquisitions whose predecessor ran on the same NUMA node, or was the same thread"
+         CPU/op: CPU time of all threads per acquisition; lines/op, remote: line transfers per acquisition, \
+         and those between sockets; local: share of acquisitions whose predecessor ran on the same NUMA node, \
+         or was the same thread"
     );
     if first.workload == LONG_HOLDS_IN {
         notes += "; ops/us: the rare long holds, which are not simulated, are included with their mean, 500 \
@@ -238,8 +239,8 @@ const LONG_HOLDS_IN: &str = "locktorture";
 fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String {
     let with_jobs = rows.iter().any(|row| row.jobs_per_minute.is_some());
     let mut heads = vec![
-        "lock", "threads", "seed", "ops/us", "ratio", "jain", "wait p50", "p99", "max", "lines/op", "remote",
-        "local",
+        "lock", "threads", "seed", "ops/us", "ratio", "jain", "wait p50", "p99", "max", "CPU/op", "lines/op",
+        "remote", "local",
     ];
     if with_jobs {
         heads.push("jobs/min");
@@ -261,6 +262,7 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
             row.wait_ns_p50.to_string(),
             row.wait_ns_p99.to_string(),
             row.wait_ns_max.to_string(),
+            format!("{:.0}", row.cpu_ns_per_op),
             format!("{:.2}", row.line_transfers_per_op),
             format!("{:.2}", row.remote_transfers_per_op),
             format!("{:.2}", row.local_handover_share),

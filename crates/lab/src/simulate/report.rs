@@ -39,6 +39,9 @@ pub struct Simulated {
     /// Longest wait, in ns. In all three figures, waits that do not end within the window count for
     /// as long as they last within it.
     pub wait_ns_max: u64,
+    /// CPU time of all threads per acquisition, in ns. It includes spinning, and switches to the
+    /// threads. Rare long holds, which are not simulated, are not included.
+    pub cpu_ns_per_op: f64,
     /// Transfers of a line between caches or from memory, per acquisition.
     pub line_transfers_per_op: f64,
     /// Line transfers between sockets, per acquisition.
@@ -87,6 +90,7 @@ pub(super) fn report(simulation: &Simulation, journal: &Journal, after: (Counter
     let ((begin, times_before), (end, times)) =
         (noted.at_begin.unwrap_or(after), noted.at_end.unwrap_or(after));
     let per_op = |a: u64, b: u64| ratio((b - a) as f64);
+    let times = times.since(&times_before);
     Simulated {
         machine: simulation.machine.name.clone(),
         workload: simulation.workload.name().to_owned(),
@@ -98,10 +102,11 @@ pub(super) fn report(simulation: &Simulation, journal: &Journal, after: (Counter
         wait_ns_p50: noted.wait_ns.value_at_quantile(0.5),
         wait_ns_p99: noted.wait_ns.value_at_quantile(0.99),
         wait_ns_max: noted.wait_ns.max(),
+        cpu_ns_per_op: ratio(times.on_cpu_ns as f64),
         line_transfers_per_op: per_op(begin.line_transfers, end.line_transfers),
         remote_transfers_per_op: per_op(begin.remote_transfers, end.remote_transfers),
         local_handover_share: ratio(noted.local_handovers as f64),
-        slow_path_share: times.since(&times_before).share_of(SLOW_PATH),
+        slow_path_share: times.share_of(SLOW_PATH),
         jobs_per_minute: facts.jobs.map(|_| noted.progress / window_ns * MINUTE_NS),
         events: array::from_fn(|event| end.lock_events[event] - begin.lock_events[event]),
         lockstat: simulation.lockstat.then(|| statistics(simulation, journal)),
