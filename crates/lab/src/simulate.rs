@@ -147,7 +147,7 @@ impl Driver<'_> {
     fn drive(&self, machine: &Machine, journal: &Journal) -> Result<(), Failure> {
         let limits = self.0.limits;
         let end_ns = journal.window_ns().end;
-        let sleep_ns_max = self.0.facts().sleep_ns_max;
+        let away_ns_max = self.0.facts().away_ns_max;
         let mut until_ns = 0;
         loop {
             let next_ns = until_ns + LOOK_NS;
@@ -164,7 +164,7 @@ impl Driver<'_> {
                 Pause::Time => {}
             }
             let idle_ns = until_ns.saturating_sub(journal.last_alive_ns());
-            if idle_ns > limits.livelock_ns + sleep_ns_max {
+            if idle_ns > limits.livelock_ns + away_ns_max {
                 return Err(self.failure(until_ns, Fault::Livelock { idle_ns }));
             }
             if until_ns == end_ns {

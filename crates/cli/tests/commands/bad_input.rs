@@ -126,6 +126,14 @@ fn numbers() {
         (format!("{SIMULATE} --workload context1 --set context1.lines=17"), vec!["1 to 16 lines"]),
         (format!("{SIMULATE} --workload open1 --set open1.lines=17"), vec!["0 to 16 lines"]),
         (format!("{SIMULATE} --workload lock2 --set lock2.call-ns=x"), vec!["lock2.call-ns", "`x`"]),
+        (
+            format!("{SIMULATE} --workload mutex-section --set mutex-section.long-permille=1001"),
+            vec!["0 to 1000 permille"],
+        ),
+        (
+            format!("{SIMULATE} --workload mutex-section --set mutex-section.away=spin"),
+            vec!["sleep or compute", "`spin`"],
+        ),
         (format!("{simulate} --workload context1 --threads 4,5"), vec!["--threads 5", "multiple of 2"]),
         (format!("{SIMULATE} --seeds 0"), vec!["--seeds", "'0'", "1 to 10000"]),
         (format!("{SIMULATE} --seeds 20000"), vec!["--seeds", "1 to 10000"]),

@@ -106,6 +106,23 @@ fn users_with_jobs_have_jobs_per_minute() {
 }
 
 #[test]
+fn a_holder_that_computes_takes_cpu_time_and_one_that_sleeps_takes_none() {
+    let args = "simulate --machine haswell-ex-4s --workload mutex-section --lock near-mutex --threads 1 \
+                --set mutex-section.long-permille=1000 --set mutex-section.long-ns=50us \
+                --set simulation.warm-up-ns=1ms --set simulation.window-ns=5ms";
+    let cpu_ns = |away: &str| {
+        let args = format!("{args} --set mutex-section.away={away}");
+        let rows: Vec<serde_json::Value> =
+            serde_json::from_str(&success(&format!("{args} --format json"))).expect("JSON");
+        let cpu_ns = rows[0]["cpu_ns_per_op"].as_f64().expect("a number");
+        let text = success(&args);
+        assert!(text.contains(&format!(" {cpu_ns:.0} ")) && text.contains(" CPU/op "), "{cpu_ns} {text}");
+        cpu_ns
+    };
+    assert!(cpu_ns("sleep") < 5_000.0 && cpu_ns("compute") > 50_000.0);
+}
+
+#[test]
 fn csv_has_the_same_figures() {
     let args = format!("{SIMULATE} --lock mcs --threads 4");
     let csv = success(&format!("{args} --format csv"));

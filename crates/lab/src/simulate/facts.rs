@@ -29,8 +29,9 @@ pub struct Facts {
     pub section_ns_max: u64,
     /// The maximum time of a rare long section, in ns. 0 means that all sections are of one kind.
     pub long_section_ns_max: u64,
-    /// The maximum sleep of a thread that waits for no lock, in ns.
-    pub sleep_ns_max: u64,
+    /// The maximum time for which a thread sleeps without waiting for a lock, or is away while it
+    /// holds one, in ns. So long a time without an acquisition is no livelock.
+    pub away_ns_max: u64,
     /// Rare work that is not simulated: its mean, in ns for each operation of a thread.
     pub left_out_ns: f64,
     /// The time between the beginnings of two threads, in ns.
@@ -63,7 +64,7 @@ impl Facts {
             jobs: None,
             section_ns_max: 0,
             long_section_ns_max: 0,
-            sleep_ns_max: 0,
+            away_ns_max: 0,
             left_out_ns: 0.0,
             start_ns: START_NS,
             preemption: machine.model.preemption,

@@ -208,7 +208,7 @@ impl Workload for Jobs {
             jobs: Some(constants.jobs),
             section_ns_max: constants.section_ns_max(machine),
             long_section_ns_max: if constants.long_every > 0 { 3 * constants.long_section_ns / 2 } else { 0 },
-            sleep_ns_max: if constants.sleep_percent > 0 { 2 * constants.sleep_ns } else { 0 },
+            away_ns_max: if constants.sleep_percent > 0 { 2 * constants.sleep_ns } else { 0 },
             ..Facts::on(machine)
         }
     }

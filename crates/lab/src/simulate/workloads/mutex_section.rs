@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use nearlock_sim::Sim;
 use nearlock_sim::spec::{MachineSpec, Preemption};
-use nearlock_workload::mutex_section::{Params, Worker};
+use nearlock_workload::mutex_section::{Away, LongSections, Params, Worker};
 use nearlock_workload::sections::WorkLength;
 use nearlock_workload::{Gate, LINES_MAX, LockedLines};
 
-use crate::settings::fields::Field;
+use crate::settings::fields::{Field, MILLISECOND_NS, Words};
 use crate::simulate::facts::{Facts, asleep_ns, farthest_ns};
 use crate::simulate::seating::{Seat, Seating};
 use crate::simulate::workload::Workload;
@@ -25,11 +25,33 @@ pub struct MutexSection {
     pub lines: u64,
     /// Mean work between two sections, in ns.
     pub think_ns: u64,
+    /// Share of long sections, in a thousand.
+    pub long_permille: u64,
+    /// The time for which the holder is away in a long section, in ns.
+    pub long_ns: u64,
+    /// What the holder does in this time.
+    pub away: Away,
 }
 
 impl MutexSection {
     /// The defaults.
-    pub const DEFAULT: Self = Self { section_ns: 200, lines: 2, think_ns: 1000 };
+    pub const DEFAULT: Self = Self {
+        section_ns: 200,
+        lines: 2,
+        think_ns: 1000,
+        long_permille: 0,
+        long_ns: 100_000,
+        away: Away::Sleep,
+    };
+
+    /// The longest time for which a holder is away, in ns.
+    fn away_ns_max(&self) -> u64 {
+        if self.long_permille > 0 { self.long_ns } else { 0 }
+    }
+}
+
+impl Words for Away {
+    const WORDS: &'static [(&'static str, Self)] = &[("sleep", Away::Sleep), ("compute", Away::Compute)];
 }
 
 impl Workload for MutexSection {
@@ -51,6 +73,26 @@ impl Workload for MutexSection {
             |mutex| &mut mutex.think_ns,
             "Mean work between two sections, exponentially distributed.",
         ),
+        Field::number(
+            "long-permille",
+            "permille",
+            0..=1000,
+            |mutex| &mut mutex.long_permille,
+            "Long sections in a thousand, chosen at random; 0: none. In a long section the holder is away after \
+             its work.",
+        ),
+        Field::number(
+            "long-ns",
+            "ns",
+            0..=100 * MILLISECOND_NS,
+            |mutex| &mut mutex.long_ns,
+            "The time for which the holder is away in a long section.",
+        ),
+        Field::word(
+            "away",
+            |mutex| &mut mutex.away,
+            "What the holder does in this time: it sleeps, and its CPU is free; or it computes.",
+        ),
     ];
 
     fn name(&self) -> &'static str {
@@ -59,7 +101,8 @@ impl Workload for MutexSection {
 
     fn summary(&self) -> &'static str {
         "tasks share one mutex of a program: they think for an exponential time, lock, touch a few lines, \
-         work, and release; they can lose their CPU anywhere, and there may be more of them than CPUs"
+         work, and release; some may sleep while they hold it; they can lose their CPU anywhere, and there \
+         may be more of them than CPUs"
     }
 
     fn facts(&self, machine: &MachineSpec) -> Facts {
@@ -67,7 +110,8 @@ impl Workload for MutexSection {
         Facts {
             threads_max: TASKS_MAX,
             // A think time of 20 times the mean occurs once in 10^9 times.
-            section_ns_max: self.section_ns + 20 * self.think_ns + slow_ns as u64,
+            section_ns_max: self.section_ns + self.away_ns_max() + 20 * self.think_ns + slow_ns as u64,
+            away_ns_max: self.away_ns_max(),
             preemption: Preemption::Anywhere,
             ..Facts::on(machine)
         }
@@ -78,6 +122,7 @@ impl Workload for MutexSection {
         let params = Params {
             section: WorkLength::of_ns(self.section_ns),
             lines: self.lines as usize,
+            long: LongSections { permille: self.long_permille, ns: self.long_ns, away: self.away },
             think: WorkLength::of_ns(self.think_ns),
         };
         let shared = Rc::new(seating.machine.place(0, LockedLines::<Sim, L>::default()));
@@ -155,6 +200,66 @@ mod tests {
         });
         assert!(on.ops_per_us > 1.3 * off.ops_per_us, "{on:?}, {off:?}");
         assert!(on.remote_transfers_per_op < 0.5 * off.remote_transfers_per_op, "{on:?}, {off:?}");
+    }
+
+    fn with_long(lock: &str, threads: usize, long_permille: u64, away: Away) -> Simulation {
+        let workload = MutexSection { long_permille, long_ns: 20_000, away, ..MutexSection::DEFAULT };
+        Simulation { workload: Box::new(workload), ..cell(lock, threads) }
+    }
+
+    #[test]
+    fn the_holder_may_be_away_with_every_algorithm() {
+        for lock in Subject::working().filter(|lock| lock.positions.is_empty()) {
+            for (threads, away) in [(9, Away::Sleep), (9, Away::Compute), (150, Away::Sleep)] {
+                // A holder that has lost its CPU may be away for longer than the default limit.
+                let mut cell = with_long(lock.name, threads, 100, away);
+                cell.limits.livelock_ns = 100_000_000;
+                let first = simulate(&cell).unwrap();
+                assert_eq!(simulate(&cell).unwrap(), first);
+                assert!(first.workload == "mutex-section", "{first:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_sections_take_their_time() {
+        let ops = |permille, away| simulate(&with_long("near-mutex", 36, permille, away)).unwrap().ops_per_us;
+        for away in [Away::Sleep, Away::Compute] {
+            // With all sections long, the lock is free for a few us of 20 at most.
+            let all = ops(1000, away);
+            assert!((1.0 / 30.0..1.0 / 20.0).contains(&all), "{all} {away:?}");
+            // A tenth of the sections take 20 us: at least 2 us for each on average.
+            let tenth = ops(100, away);
+            assert!((5.0 * all..0.5).contains(&tenth), "{tenth} {away:?}");
+        }
+    }
+
+    /// Alone, a thread whose sections are all long is away for 20 us of 21.2.
+    #[test]
+    fn a_holder_that_sleeps_uses_no_cpu() {
+        let cpu_ns = |away| simulate(&with_long("near-mutex", 1, 1000, away)).unwrap().cpu_ns_per_op;
+        let (asleep, awake) = (cpu_ns(Away::Sleep), cpu_ns(Away::Compute));
+        assert!((1_000.0..2_000.0).contains(&asleep), "{asleep}");
+        assert!((awake - asleep - 20_000.0).abs() < 1_000.0, "{asleep} {awake}");
+    }
+
+    /// Waiters that only spin use the CPU for as long as the holder is away, and those that sleep
+    /// leave it.
+    #[test]
+    fn spinning_waiters_use_cpu_while_the_holder_is_away() {
+        let cpu_ns = |lock| simulate(&with_long(lock, 8, 1000, Away::Sleep)).unwrap().cpu_ns_per_op;
+        let (spinning, sleeping) = (cpu_ns("mcs"), cpu_ns("std-mutex-protocol"));
+        assert!(spinning > 6.0 * 20_000.0 && sleeping < 0.5 * spinning, "{spinning} {sleeping}");
+    }
+
+    /// A thread may be away for longer than the livelock checker waits for an acquisition.
+    #[test]
+    fn a_long_section_is_no_livelock() {
+        for away in [Away::Sleep, Away::Compute] {
+            let mut cell = with_long("near-mutex", 4, 1000, away);
+            cell.limits.livelock_ns = 10_000;
+            simulate(&cell).unwrap();
+        }
     }
 
     #[test]
