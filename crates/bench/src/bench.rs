@@ -1,10 +1,11 @@
 //! The native benchmark: locks compared on this machine.
 //!
-//! It answers three separate questions ([`Mode`]):
+//! It answers separate questions ([`Mode`]):
 //! - What does an uncontended lock cost?
 //! - How long does a hand-over from one thread to another take?
 //! - How many sections, or system calls, do many threads complete? They run with a CPU each,
 //!   wherever the scheduler puts them, or with more threads than CPUs.
+//! - What do threads exchange that wait for each other with a condition variable?
 //!
 //! Locks are compared within a *round*. Each lock runs once in a round, in an order that is drawn
 //! at random for each round. A lock's *ratio* is its speed as a multiple of the baseline's speed in
@@ -18,6 +19,7 @@
 //! | `candidate.rs`, `peers.rs` | what can be measured: the locks of the list, and peers |
 //! | `run.rs`, `sample.rs` | one run of one lock, and its result |
 //! | `throughput.rs`, `uncontended.rs`, `handover.rs`, `calls.rs` | a run in each mode |
+//! | `condvar.rs` | cases of condition variables |
 //! | `stepping.rs`, `atomics.rs` | counts of instructions and atomic read-modify-writes |
 //! | `summary.rs` | means over situations |
 //! | `crew.rs`, `wait.rs` | threads that start together, and the end of a run |
@@ -27,6 +29,7 @@
 mod atomics;
 mod calls;
 mod candidate;
+mod condvar;
 mod crew;
 mod handover;
 mod machine;
@@ -52,6 +55,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub use candidate::Candidate;
+pub use condvar::{CONDVAR_CASES, CondvarCase};
 pub(crate) use machine::pin;
 pub use machine::{Calibration, TestBed};
 pub use mode::{Grid, HANDOVER_SECTION_NS, Mode, Point, THREADS_MAX};
@@ -78,6 +82,16 @@ pub enum Failure {
     TornReads {
         /// Number of such readers.
         times: u64,
+    },
+    /// Messages of a queue are missing.
+    #[error("messages lost: {sent} were sent, {received} received, and {left} are left")]
+    LostMessages {
+        /// Number of messages that were put in.
+        sent: u64,
+        /// Number of messages that were taken out.
+        received: u64,
+        /// Number of messages that are still in the queue.
+        left: u64,
     },
     /// Another thread changed data that the lock protects, although it had to wait.
     #[error("exclusion violated: {times} times another thread had changed what the lock protects")]
@@ -112,8 +126,8 @@ pub enum BenchError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A hand-over needs a second CPU.
-    #[error("a hand-over needs two CPUs, and this process may use only one: allow it two")]
+    /// Two threads need a CPU each.
+    #[error("this needs two CPUs, and this process may use only one: allow it two")]
     OneCpu,
     /// A thread could not be pinned to its CPU.
     #[error("cannot keep a thread on CPU {cpu}: {source}")]
@@ -165,7 +179,12 @@ pub fn run(
                         Ok(sample) => of_lock.push(sample),
                         Err(failure) => {
                             let is_hang = matches!(failure, Failure::Hang { .. });
-                            report.failed.push(Failed { lock: lock.name(), point: cell.point, failure });
+                            report.failed.push(Failed {
+                                lock: lock.name(),
+                                mode: cell.mode,
+                                point: cell.point,
+                                failure,
+                            });
                             if is_hang {
                                 return Ok(report);
                             }

@@ -2,12 +2,13 @@
 
 use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::native::Wait;
+use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
 use nearlock_os::{Os, SpinThenYield};
 
 use super::atomics;
-use super::mode::Point;
+use super::mode::{Mode, Point};
 use super::peers::{PEERS, Peer};
 use super::run::Run;
 use super::sample::Outcome;
@@ -16,6 +17,9 @@ use crate::switched::switched;
 use crate::torture::Waiting;
 use nearlock_lab::locks::{self, LockError};
 use nearlock_lab::names::UnknownName;
+
+/// The lock of the list that has a condition variable.
+const NEAR_MUTEX: &str = "near-mutex";
 
 /// A lock of the list, or a peer.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +66,16 @@ impl Candidate {
         }
     }
 
+    /// Whether the mode can be measured with it: a case of condition variables needs a lock that
+    /// has one.
+    pub fn suits(self, mode: Mode) -> bool {
+        match (self, mode) {
+            (Self::Lock(lock), Mode::Condvar(_)) => lock.name == NEAR_MUTEX,
+            (Self::Lock(_), _) => true,
+            (Self::Peer(peer), mode) => peer.suits(mode),
+        }
+    }
+
     /// Size of the lock, without queue nodes.
     pub(super) fn size_bytes(self) -> usize {
         match self {
@@ -99,7 +113,10 @@ fn visit<W: Wait>(lock: &Subject, run: Run<'_>) -> Outcome {
         values.iter().try_for_each(|&(setting, value)| nearlock_os::set_setting(setting, value))
     };
     set(lock.set)?;
-    let outcome = switched(lock, || lock.visit::<Os<W>, _>(run));
+    let outcome = switched(lock, || match run.mode {
+        Mode::Condvar(case) => run.of_condvar::<W, NearMutex<Os<W>>>(case),
+        _ => lock.visit::<Os<W>, _>(run),
+    });
     set(&of_all)?;
     outcome
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use nearlock_workload::will_it_scale::Calls;
 
+use super::condvar::{CondvarCase, Kind, Place};
 use super::machine::TestBed;
 
 /// The operation that is measured.
@@ -22,6 +23,9 @@ pub enum Mode {
     Handover,
     /// Many threads in loops of system calls. Measures the same figures as for sections.
     Calls(Calls),
+    /// Threads that wait for each other with a condition variable, in one of [`CONDVAR_CASES`].
+    /// Measures the same figures as for sections, for each message.
+    Condvar(&'static CondvarCase),
 }
 
 impl Mode {
@@ -34,6 +38,24 @@ impl Mode {
             Mode::Oversubscribed => "oversubscribed",
             Mode::Handover => "handover",
             Mode::Calls(calls) => calls.name(),
+            Mode::Condvar(_) => "condvar",
+        }
+    }
+
+    /// The name of the case, in a mode that has several.
+    pub fn case(self) -> Option<&'static str> {
+        match self {
+            Mode::Condvar(case) => Some(case.name),
+            _ => None,
+        }
+    }
+
+    /// Whether two threads need a CPU each.
+    pub fn needs_two_cpus(self) -> bool {
+        match self {
+            Mode::Handover => true,
+            Mode::Condvar(case) => matches!(case.kind, Kind::PingPong(_, Place::TwoCpus)),
+            _ => false,
         }
     }
 
@@ -50,6 +72,7 @@ impl Mode {
             Mode::Parallel => (1, machine.cores.len()),
             Mode::Oversubscribed => (machine.cpus + 1, THREADS_MAX),
             Mode::Free | Mode::Calls(_) => (1, THREADS_MAX),
+            Mode::Condvar(case) => (case.threads, case.threads),
         }
     }
 }
@@ -94,6 +117,11 @@ pub struct Point {
 impl Point {
     /// The only situation of [`Mode::Uncontended`].
     pub const ALONE: Point = Point { threads: 1, section_ns: 0, think_ns: 0, read_percent: None };
+
+    /// The situation of a case with this many threads.
+    pub const fn of_case(threads: usize) -> Self {
+        Point { threads, ..Self::ALONE }
+    }
 
     /// A situation of [`Mode::Handover`].
     pub const fn handover(section_ns: u64) -> Self {

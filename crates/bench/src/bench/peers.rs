@@ -35,6 +35,8 @@ use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_lab::names::{self, UnknownName};
 use nearlock_os::SpinThenYield;
 
+use super::condvar::{CondvarCase, WithCondvar};
+use super::mode::Mode;
 use super::run::Run;
 use super::sample::Outcome;
 
@@ -70,6 +72,8 @@ pub(super) struct Lock {
     pub measure: fn(Run<'_>) -> Outcome,
     /// Measures with readers, if the lock has readers.
     pub measure_mixed: Option<fn(Run<'_>) -> Outcome>,
+    /// Measures in a case of condition variables, if the lock has one.
+    pub measure_condvar: Option<fn(Run<'_>, &CondvarCase) -> Outcome>,
 }
 
 use Waiters::{Leave, Stay};
@@ -77,9 +81,9 @@ use Waiters::{Leave, Stay};
 /// All peers.
 #[rustfmt::skip]
 pub const PEERS: &[Peer] = &[
-    peer("std", "std::sync::Mutex of the compiler's standard library", Leave, of::<mutexes::Std>()),
-    peer("parking-lot-0.12", "parking_lot::Mutex of the crate parking_lot 0.12", Leave, of::<mutexes::ParkingLot012>()),
-    peer("parking-lot-0.13", "parking_lot::Mutex of the crate parking_lot 0.13", Leave, of::<mutexes::ParkingLot013>()),
+    peer("std", "std::sync::Mutex of the compiler's standard library", Leave, of_with_condvar::<mutexes::Std>()),
+    peer("parking-lot-0.12", "parking_lot::Mutex of the crate parking_lot 0.12", Leave, of_with_condvar::<mutexes::ParkingLot012>()),
+    peer("parking-lot-0.13", "parking_lot::Mutex of the crate parking_lot 0.13", Leave, of_with_condvar::<mutexes::ParkingLot013>()),
     peer("usync", "usync::Mutex of the crate usync 0.2", Leave, of::<mutexes::Usync>()),
     peer("spin", "spin::Mutex of the crate spin 0.12", Stay, of::<mutexes::Spin>()),
     peer("pthread-mutex", "pthread_mutex_t of the C library, of the default kind", Leave, pthread::NORMAL),
@@ -103,7 +107,21 @@ const fn peer(name: &'static str, summary: &'static str, waiters: Waiters, lock:
 
 const fn of<L: RawLock>() -> Option<Lock> {
     let measure = |run: Run<'_>| run.of::<SpinThenYield, L>();
-    Some(Lock { obtain: || Ok(()), size_bytes: || size_of::<L>(), measure, measure_mixed: None })
+    Some(Lock {
+        obtain: || Ok(()),
+        size_bytes: || size_of::<L>(),
+        measure,
+        measure_mixed: None,
+        measure_condvar: None,
+    })
+}
+
+const fn of_with_condvar<L: WithCondvar>() -> Option<Lock> {
+    let measure_condvar = |run: Run<'_>, case: &CondvarCase| run.of_condvar::<SpinThenYield, L>(case);
+    match of::<L>() {
+        Some(lock) => Some(Lock { measure_condvar: Some(measure_condvar), ..lock }),
+        None => None,
+    }
 }
 
 const fn of_rw<L: RawRwLock>() -> Option<Lock> {
@@ -143,6 +161,14 @@ impl Peer {
         self.lock.as_ref().is_some_and(|lock| lock.measure_mixed.is_some())
     }
 
+    /// Whether the mode can be measured with it.
+    pub(super) fn suits(&self, mode: Mode) -> bool {
+        match mode {
+            Mode::Condvar(_) => self.lock.as_ref().is_some_and(|lock| lock.measure_condvar.is_some()),
+            _ => true,
+        }
+    }
+
     /// Makes the peer available for measurements.
     ///
     /// # Errors
@@ -161,7 +187,10 @@ impl Peer {
 
     /// One run, with readers if both the situation and the lock have readers.
     pub(super) fn measure(&self, run: Run<'_>) -> Outcome {
-        let Lock { measure, measure_mixed, .. } = self.lock();
+        let Lock { measure, measure_mixed, measure_condvar, .. } = self.lock();
+        if let Mode::Condvar(case) = run.mode {
+            return measure_condvar.expect("the lock suits the mode")(run, case);
+        }
         let with_readers = measure_mixed.filter(|_| run.point.read_percent.is_some());
         with_readers.unwrap_or(*measure)(run)
     }

@@ -17,7 +17,8 @@ pub struct Cell {
     pub mode: Mode,
     /// The situation.
     pub point: Point,
-    /// The locks. Peers among them have been [obtained](super::Peer::obtain).
+    /// The locks, which all [suit](Candidate::suits) the mode. Peers among them have been
+    /// [obtained](super::Peer::obtain).
     pub locks: Vec<Candidate>,
 }
 
@@ -78,7 +79,7 @@ impl Plan {
     ///
     /// If the machine has too few CPUs for a mode.
     pub fn suits(&self, machine: &TestBed) -> Result<(), BenchError> {
-        let hands_over = self.cells.iter().any(|cell| cell.mode == Mode::Handover);
-        if hands_over { two_cpus(machine).map(drop) } else { Ok(()) }
+        let need_two = self.cells.iter().any(|cell| cell.mode.needs_two_cpus());
+        if need_two { two_cpus(machine).map(drop) } else { Ok(()) }
     }
 }

@@ -21,6 +21,8 @@ pub struct Row {
     pub situations: usize,
     /// [`Mode::name`]; `contended` for all modes with sections together.
     pub mode: &'static str,
+    /// The case, for a mode that has several.
+    pub case: Option<&'static str>,
     /// The lock.
     pub lock: &'static str,
     /// The lock that it is compared with.
@@ -94,7 +96,7 @@ impl Row {
     /// Whether the row is of this situation.
     pub fn is_of(&self, mode: Mode, point: Point) -> bool {
         let Point { threads, section_ns, think_ns, read_percent } = point;
-        self.mode == mode.name()
+        (self.mode, self.case) == (mode.name(), mode.case())
             && (self.threads, self.section_ns, self.think_ns)
                 == (Some(threads), Some(section_ns), Some(think_ns))
             && self.read_percent == read_percent
@@ -106,6 +108,8 @@ impl Row {
 pub struct Failed {
     /// The lock.
     pub lock: &'static str,
+    /// The mode.
+    pub mode: Mode,
     /// The situation.
     pub point: Point,
     /// What went wrong.
@@ -185,6 +189,7 @@ fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseli
         summary: None,
         situations: 1,
         mode: mode.name(),
+        case: mode.case(),
         lock: lock.name(),
         baseline: baseline.name(),
         threads: Some(point.threads),

@@ -8,11 +8,12 @@ use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_os::Os;
 use nearlock_workload::sections::Params;
 
+use super::condvar::{CondvarCase, Kind, Place, WithCondvar};
 use super::crew::Members;
 use super::machine::{Calibration, TestBed};
 use super::mode::{Mode, Point};
 use super::sample::Outcome;
-use super::{calls, handover, throughput, two_cpus, uncontended};
+use super::{calls, condvar, handover, throughput, two_cpus, uncontended};
 use crate::torture::Waiting;
 
 /// One run of one candidate.
@@ -52,6 +53,7 @@ impl Run<'_> {
                 throughput::measure::<W, L>(self.crew(), params, window)
             }
             Mode::Calls(calls) => calls::measure::<W, L>(calls, self.crew(), (section, think), window),
+            Mode::Condvar(_) => unreachable!("it is measured by `of_condvar`"),
             Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(window))),
             Mode::Handover => {
                 handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, window)
@@ -71,8 +73,20 @@ impl Run<'_> {
                 throughput::measure_mixed::<W, L>(self.crew(), params, read_percent, window)
             }
             Mode::Uncontended if read_percent == 100 => Ok(Ok(uncontended::measure_shared::<L>(window))),
-            Mode::Uncontended | Mode::Handover | Mode::Calls(_) => self.of::<W, L>(),
+            Mode::Uncontended | Mode::Handover | Mode::Calls(_) | Mode::Condvar(_) => self.of::<W, L>(),
         }
+    }
+
+    /// Runs a case of condition variables.
+    pub fn of_condvar<W: Wait, L: WithCondvar>(self, case: &CondvarCase) -> Outcome {
+        let allowed = &self.machine.allowed;
+        let cpus = match case.kind {
+            Kind::PingPong(_, Place::OneCpu) => Some([allowed[0]; 2]),
+            Kind::PingPong(_, Place::TwoCpus) => Some(two_cpus(self.machine)?),
+            _ => None,
+        };
+        let members = cpus.as_ref().map_or(Members::Anywhere(case.threads), |cpus| Members::On(cpus));
+        condvar::measure::<W, L>(case, members, self.window)
     }
 
     /// The threads, and where they run.

@@ -272,6 +272,31 @@ fn calls_over_a_lock_that_does_not_exclude_are_detected() {
 }
 
 #[test]
+fn every_case_of_condition_variables_is_measured_over_every_lock_that_has_one() {
+    let machine = TestBed::this();
+    for case in &CONDVAR_CASES {
+        let mode = Mode::Condvar(case);
+        if mode.needs_two_cpus() && machine.allowed.len() < 2 {
+            continue;
+        }
+        let suiting = |name: &&str| Candidate::named(name).is_ok_and(|lock| lock.suits(mode));
+        let all: Vec<_> = everything().into_iter().filter(suiting).collect();
+        for expected in ["near-mutex", "std", "parking-lot-0.12", "parking-lot-0.13"] {
+            assert!(all.contains(&expected), "{all:?}");
+        }
+        let mut plan = plan_of_many(mode, &all);
+        plan.cells[0].point = Point::of_case(case.threads);
+        let report = report(&plan);
+        assert!(report.failed.is_empty(), "{}: {:?}", case.name, report.failed);
+        for (row, lock) in report.rows.iter().zip(all) {
+            assert_eq!((row.lock, row.mode, row.case), (lock, "condvar", Some(case.name)));
+            assert_eq!(row.threads, Some(case.threads));
+            assert!(row.wait_ns_p99_9 <= row.wait_ns_max && row.rmw_per_op.is_none(), "{row:?}");
+        }
+    }
+}
+
+#[test]
 fn a_lock_that_does_not_wait_is_detected() {
     if TestBed::this().allowed.len() < 2 {
         return;

@@ -63,6 +63,8 @@ pub(super) struct ThroughputRun<W> {
     timed_since_ns: AtomicU64,
     /// Number of sections of each thread.
     sections: Vec<OwnLine<AtomicU64>>,
+    /// The sections of this many threads, the first ones, are operations.
+    counted_threads: usize,
     outcome: Mutex<Outcome>,
 }
 
@@ -219,7 +221,12 @@ impl<W: Wait> ThroughputRun<W> {
         self.phase.0.store(TIMED, Release);
         std::thread::sleep(timed(window));
         self.phase.0.store(OVER, Relaxed);
-        let each: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+        let each: Vec<u64> = after
+            .iter()
+            .zip(&before)
+            .take(self.counted_threads)
+            .map(|(after, before)| after - before)
+            .collect();
         let operations = each.iter().sum::<u64>() as f64;
         let cpu_ns = cpu_after.zip(cpu_before).map(|(after, before)| (after - before) as f64);
         Sample {
@@ -286,11 +293,23 @@ pub(super) fn with<W: Wait>(
     life: Life<W>,
     counter: &dyn Fn() -> u64,
 ) -> Result<Result<Sample, Failure>, BenchError> {
+    with_counted(members, members.threads(), window, life, counter)
+}
+
+/// As [`with`]. Only the sections of the first `counted_threads` threads are operations.
+pub(super) fn with_counted<W: Wait>(
+    members: Members,
+    counted_threads: usize,
+    window: Duration,
+    life: Life<W>,
+    counter: &dyn Fn() -> u64,
+) -> Result<Result<Sample, Failure>, BenchError> {
     let run = Arc::new(ThroughputRun::<W> {
         waiting: PhantomData,
         phase: OwnLine(AtomicU32::new(RUNNING)),
         timed_since_ns: AtomicU64::new(0),
         sections: (0..members.threads()).map(|_| OwnLine::default()).collect(),
+        counted_threads,
         outcome: Mutex::default(),
     });
     let worked = Arc::clone(&run);

@@ -12,6 +12,7 @@ Examples:
   nearlock bench
   nearlock bench --lock mcs,qspinlock,cna --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
   nearlock bench --mode uncontended --peers all --baseline std,parking-lot-0.13
+  nearlock bench --mode condvar --case channel-4-4-slots-4,broadcast-32
   taskset -c 0,8 nearlock bench --mode handover        (a hand-over between these two CPUs)
 
 Without flags: near-mutex and all available peers, uncontended and in parallel; near-mutex, std,
@@ -33,6 +34,9 @@ pub struct BenchArgs {
     /// What to measure [default: uncontended,parallel,free,oversubscribed]
     #[arg(long, value_enum, ignore_case = true, value_name = "MODE,...", value_delimiter = ',')]
     pub mode: Vec<BenchMode>,
+    /// Cases of the modes that have several (docs/guide/benchmark.md lists them) [default: all]
+    #[arg(long, alias = "cases", value_name = "NAME,...", value_delimiter = ',')]
+    pub case: Vec<String>,
     /// Locks (`nearlock list locks`) and peers (`nearlock list peers`), or `all`: all locks except
     /// those that are broken on purpose [default: near-mutex; with --read-percent, all with
     /// readers]
@@ -102,6 +106,8 @@ pub enum BenchMode {
     Open1,
     /// Threads that lock and unlock one record of a file: the locks and counts in the kernel
     Lock2,
+    /// Threads that wait for each other with a condition variable, in several cases
+    Condvar,
 }
 
 fn rounds(text: &str) -> Result<usize, String> {

@@ -79,7 +79,10 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
         is_noisy: busy(&machine).is_some() || spread.is_some(),
     };
     let extent = Extent { done, of: total, unit: "runs" };
-    let sentence = |failed: &Failed| format!("{} with {}: {}", failed.lock, failed.point, failed.failure);
+    let sentence = |failed: &Failed| {
+        let case = failed.mode.case().map_or(String::new(), |case| format!(" in {case}"));
+        format!("{}{case} with {}: {}", failed.lock, failed.point, failed.failure)
+    };
     let failures: Vec<String> = measured.failed.iter().map(sentence).collect();
     if let Some(out) = out {
         write_files(&out, &result, &Provenance::now("measured", extent, failures.clone()))?;
@@ -164,9 +167,9 @@ fn plan(args: &BenchArgs, machine: &TestBed) -> anyhow::Result<Plan> {
         configuration.set(setting)?;
     }
     let situations = situations::of(args, machine)?;
-    let choice = Choice::of(args)?;
+    let choice = Choice::of(args, &situations)?;
     let plan = Plan {
-        cells: choice.cells(situations),
+        cells: choice.cells(situations)?,
         baselines: choice.baselines,
         rounds: args.rounds,
         window: args.duration_ms.map_or(WINDOW_MOST, Duration::from_millis),

@@ -5,7 +5,7 @@ mod summary;
 
 use std::io::{self, Write};
 
-use nearlock_bench::bench::{Calibration, Calls, Cell, Mode, Plan, Row, TestBed};
+use nearlock_bench::bench::{Calibration, Calls, Cell, Mode, Plan, Point, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 
 use super::text::{figures, paragraph};
@@ -29,7 +29,7 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
     for Cell { mode, point, .. } in &plan.cells {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.is_of(*mode, *point)).collect();
         if !rows.is_empty() {
-            writeln!(out, "\n{}: {point}", mode.name())?;
+            writeln!(out, "\n{}", heading(*mode, *point))?;
             table(out, plan, *mode, &rows)?;
         }
     }
@@ -45,6 +45,14 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The heading of a situation.
+fn heading(mode: Mode, point: Point) -> String {
+    match mode.case() {
+        Some(case) => format!("{} {case}: {} threads", mode.name(), point.threads),
+        None => format!("{}: {point}", mode.name()),
+    }
 }
 
 /// The conclusion from the comparison with a baseline, and whether to trust it.
@@ -79,10 +87,10 @@ pub fn conditions(Measured { machine, calibration, plan, .. }: &Measured) -> Str
     )
 }
 
-/// The modes, in their order.
+/// The modes, in their order, each in one of its cases.
 fn modes(plan: &Plan) -> Vec<Mode> {
     let mut modes: Vec<_> = plan.cells.iter().map(|cell| cell.mode).collect();
-    modes.dedup();
+    modes.dedup_by_key(|mode| mode.name());
     modes
 }
 
@@ -111,7 +119,7 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
         let us = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1e3));
         let waits = || [us(row.wait_ns_p99_9), us(row.wait_ns_max)];
         match mode {
-            Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) => {
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) | Mode::Condvar(_) => {
                 cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
                 cells.extend(waits());
             }
@@ -135,7 +143,7 @@ fn ratio_names(plan: &Plan) -> Vec<String> {
 /// The columns after the ratios.
 fn columns_of(mode: Mode) -> &'static [&'static str] {
     match mode {
-        Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) => {
+        Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) | Mode::Condvar(_) => {
             &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"]
         }
         Mode::Uncontended => &["rmw/op", "ins/op", "bytes"],
@@ -178,6 +186,11 @@ fn meaning(mode: Mode) -> &'static str {
             "ns/op: wall time per lock or unlock of the record, all threads together; jain: 1 is equal \
              shares; p99.9, max: waits for the list of records and for the table of descriptors, each of \
              them timed, in a separate window after the counted one"
+        }
+        Mode::Condvar(_) => {
+            "ns/op: wall time per message, or per broadcast, all threads together; jain: of the threads whose \
+             messages are counted; p99.9, max: from before the lock until the thread holds it and may \
+             proceed, in a separate window after the counted one"
         }
         Mode::Uncontended => {
             "ns/op: lock and unlock by one thread, without the loop around them; ins/op, rmw/op: their \
@@ -222,7 +235,7 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::report::text::WIDTH;
-    use nearlock_bench::bench::{Candidate, Point};
+    use nearlock_bench::bench::{CONDVAR_CASES, Candidate};
     use std::time::Duration;
 
     /// Results of a quiet machine.
@@ -253,6 +266,7 @@ mod tests {
     fn widest_row(mode: Mode, lock: Candidate, point: Point) -> Row {
         Row {
             mode: mode.name(),
+            case: mode.case(),
             lock: lock.name(),
             baseline: lock.name(),
             summary: None,
@@ -309,6 +323,7 @@ mod tests {
             ),
             (Mode::Uncontended, Point::ALONE),
             (Mode::Handover, Point::handover(7)),
+            (Mode::Condvar(&CONDVAR_CASES[0]), Point::of_case(CONDVAR_CASES[0].threads)),
         ] {
             let plan = Plan {
                 cells: vec![Cell { mode, point, locks: vec![lock] }],
@@ -339,7 +354,7 @@ mod tests {
             assert_eq!(shown.contains(" 12.5 "), mode == Mode::Uncontended, "{shown}");
             assert!(shown.contains("NOT OPTIMISED") && shown.contains("0.00123--"), "{shown}");
             assert!(shown.contains("\nqspinlock-whole-word "), "{shown}");
-            assert!(shown.contains(" 123456789 ") && shown.contains(&point.to_string()), "{shown}");
+            assert!(shown.contains(" 123456789 ") && shown.contains(&heading(mode, point)), "{shown}");
         }
     }
 }

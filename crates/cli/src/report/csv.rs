@@ -24,7 +24,7 @@ impl Flat for Simulated {
 }
 
 impl Flat for bench::Row {
-    const HEADER: &'static str = "summary,situations,mode,lock,baseline,threads,section_ns,think_ns,\
+    const HEADER: &'static str = "summary,situations,mode,case,lock,baseline,threads,section_ns,think_ns,\
         read_percent,ns_per_op,ops_per_us,ratio,ratio_low_quartile,ratio_high_quartile,rounds,jain,\
         wait_ns_p99_9,wait_ns_max,cpu_ns_per_op,cpu_ratio,instructions_per_op,rmw_per_op,\
         membarriers_per_s,size_bytes";

@@ -161,11 +161,15 @@ pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
     let is_ours = |row: &&&Row| row.lock != baseline && Subject::named(row.lock).is_some();
     let other = || of_baseline.iter().find(|row| row.lock != baseline);
     let lock = of_baseline.iter().find(is_ours).or_else(other)?.lock;
-    let contended: Vec<&Row> = of_baseline
+    let mut contended: Vec<&Row> = of_baseline
         .iter()
         .copied()
         .filter(|row| row.summary.is_none() && row.threads.is_some_and(|threads| threads >= 2))
         .collect();
+    // Cases differ in what they measure, so there is no mean of them and other situations.
+    if contended.iter().any(|row| row.case.is_none()) {
+        contended.retain(|row| row.case.is_none());
+    }
     let own: Vec<&Row> = contended.iter().copied().filter(|row| row.lock == lock).collect();
     let mut text = String::new();
     if let Some(mean) = mean(&own) {
@@ -223,8 +227,8 @@ pub struct Share<'a> {
 pub fn shares<'a>(own: &[&'a Row], all: &[&'a Row]) -> Vec<Share<'a>> {
     let of = |&row: &&'a Row| {
         let is_same = |other: &&&Row| {
-            (other.mode, other.threads, other.section_ns, other.think_ns, other.read_percent)
-                == (row.mode, row.threads, row.section_ns, row.think_ns, row.read_percent)
+            (other.mode, other.case, other.threads, other.section_ns, other.think_ns, other.read_percent)
+                == (row.mode, row.case, row.threads, row.section_ns, row.think_ns, row.read_percent)
         };
         let speed = |row: &Row| row.ratio.unwrap_or(0.0);
         let fastest = all.iter().filter(is_same).max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
@@ -254,6 +258,9 @@ fn behind(own: &[&Row], all: &[&Row]) -> String {
 
 /// `oversubscribed, 64 threads, section 100 ns, think 500 ns`
 fn situation(row: &Row) -> String {
+    if let Some(case) = row.case {
+        return format!("{} {case}", row.mode);
+    }
     let threads = row.threads.map(|threads| format!("{threads} threads"));
     let section = row.section_ns.map(|ns| format!("section {ns} ns"));
     let think = row.think_ns.map(|ns| format!("think {ns} ns"));
@@ -300,6 +307,7 @@ mod tests {
             summary: None,
             situations: 1,
             mode: "free",
+            case: None,
             lock,
             baseline: "parking-lot-0.13",
             threads: Some(threads),

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Short runs with meaningless figures.
 const QUICK: &str = "--rounds 2 --duration-ms 5";
 
-const KEYS: &str = "summary situations mode lock baseline threads section_ns think_ns read_percent ns_per_op \
+const KEYS: &str = "summary situations mode case lock baseline threads section_ns think_ns read_percent ns_per_op \
                     ops_per_us ratio ratio_low_quartile ratio_high_quartile rounds jain wait_ns_p99_9 \
                     wait_ns_max cpu_ns_per_op cpu_ratio instructions_per_op rmw_per_op membarriers_per_s \
                     size_bytes";
@@ -177,6 +177,26 @@ fn hand_over_needs_two_cpus() {
 }
 
 #[test]
+fn cases_of_condition_variables_can_be_selected() {
+    let rows =
+        rows("--mode condvar --case broadcast-32,ping-pong-under-one-cpu --lock mcs,Mutex --peers std");
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row["case"].as_str(), row["lock"].as_str(), row["baseline"].as_str()))
+        .collect();
+    let of = |case| ["near-mutex", "std"].map(|lock| (Some(case), Some(lock), Some("near-mutex")));
+    assert_eq!(found, [of("ping-pong-under-one-cpu"), of("broadcast-32")].concat());
+    let run = nearlock(&format!("bench --mode condvar --case broadcast-32 --lock mcs,Mutex {QUICK}"));
+    assert!(
+        run.err.contains("left out of condvar, since they have no condition variable: mcs"),
+        "{}",
+        run.err
+    );
+    assert!(run.out.contains("\ncondvar broadcast-32: 33 threads\n"), "{}", run.out);
+    assert_fits(&run.out);
+}
+
+#[test]
 fn text_says_what_was_measured_and_fits() {
     for (mode, point) in
         [("free", "--threads 2 --section-ns 0 --think-ns 0"), ("uncontended", ""), ("open1", "")]
@@ -205,7 +225,7 @@ fn csv_has_the_same_columns() {
     let lines: Vec<_> = run.out.lines().collect();
     assert_eq!(lines.len(), 2, "one situation has no mean: {}", run.out);
     assert_eq!(lines[0], KEYS.split_whitespace().collect::<Vec<_>>().join(","));
-    assert!(lines[1].starts_with(",1,free,mcs,mcs,2,100,0,,"), "{}", lines[1]);
+    assert!(lines[1].starts_with(",1,free,,mcs,mcs,2,100,0,,"), "{}", lines[1]);
 }
 
 #[test]
@@ -296,7 +316,12 @@ fn mistakes_are_named() {
         ("--mode uncontended --read-percent 50", "a writer (0) or a reader (100)"),
         ("--mode handover --read-percent 50", "--read-percent does not apply to --mode handover"),
         ("--mode open1 --read-percent 50", "--read-percent does not apply to --mode open1"),
-        ("--mode latency", "uncontended, parallel, free, oversubscribed, handover, open1, lock2"),
+        ("--mode latency", "uncontended, parallel, free, oversubscribed, handover, open1, lock2, condvar"),
+        ("--mode condvar --case frob", "--case frob: no such case; there are ping-pong-under-one-cpu, "),
+        ("--mode free --case broadcast-32", "have no cases; name a mode that has"),
+        ("--mode condvar --threads 2", "--threads does not apply to --mode condvar"),
+        ("--mode condvar --lock mcs", "no baseline has a condition variable"),
+        ("--mode condvar --baseline mcs --lock near-mutex", "no baseline has a condition variable"),
         ("--mode uncontended --threads 2", "--threads does not apply to --mode uncontended"),
         ("--mode uncontended --section-ns 2", "--section-ns does not apply"),
         ("--mode handover --think-ns 2", "--think-ns does not apply to --mode handover"),

@@ -2,10 +2,12 @@
 
 use std::cell::UnsafeCell;
 use std::mem::forget;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use nearlock_core::raw::RawLock;
 use parking_lot_013::lock_api::GuardNoSend;
+
+use super::super::condvar::WithCondvar;
 
 #[derive(Default)]
 pub struct Std(Mutex<()>);
@@ -42,6 +44,28 @@ unsafe impl RawLock for Std {
     }
 }
 
+// SAFETY: a wait returns a guard.
+unsafe impl WithCondvar for Std {
+    type Condvar = Condvar;
+
+    #[inline(always)]
+    unsafe fn wait(&self, node: &HeldGuard, condvar: &Condvar) {
+        // SAFETY: only this acquisition uses the node.
+        let guard = unsafe { &mut *node.0.get() };
+        *guard = guard.take().map(|guard| condvar.wait(guard).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    #[inline(always)]
+    fn notify_one(condvar: &Condvar) {
+        condvar.notify_one();
+    }
+
+    #[inline(always)]
+    fn notify_all(condvar: &Condvar) {
+        condvar.notify_all();
+    }
+}
+
 /// Mutexes whose guards can be forgotten: name, type, and the argument of `force_unlock`, if any.
 macro_rules! without_guard {
     ($($name:ident, $mutex:ty $(, $kept:expr)?;)*) => {$(
@@ -71,6 +95,40 @@ without_guard! {
     ParkingLot013, parking_lot_013::Mutex<()>, GuardNoSend::new();
     Usync, usync::Mutex<()>;
     Spin, spin::Mutex<()>;
+}
+
+/// Condition variables of such mutexes: name, type, and the argument of `make_guard_unchecked`, if
+/// any.
+macro_rules! with_condvar {
+    ($($name:ident, $condvar:ty $(, $kept:expr)?;)*) => {$(
+        // SAFETY: a wait holds the mutex again when it returns.
+        unsafe impl WithCondvar for $name {
+            type Condvar = $condvar;
+
+            #[inline(always)]
+            unsafe fn wait(&self, _node: &(), condvar: &$condvar) {
+                // SAFETY: the caller holds the mutex, and its guard was forgotten.
+                let mut guard = unsafe { self.0.make_guard_unchecked($($kept)?) };
+                condvar.wait(&mut guard);
+                forget(guard);
+            }
+
+            #[inline(always)]
+            fn notify_one(condvar: &$condvar) {
+                condvar.notify_one();
+            }
+
+            #[inline(always)]
+            fn notify_all(condvar: &$condvar) {
+                condvar.notify_all();
+            }
+        }
+    )*};
+}
+
+with_condvar! {
+    ParkingLot012, parking_lot::Condvar;
+    ParkingLot013, parking_lot_013::Condvar, GuardNoSend::new();
 }
 
 #[cfg(test)]

@@ -2,15 +2,16 @@
 
 use std::cell::UnsafeCell;
 
-use libc::{pthread_mutex_t, pthread_spinlock_t};
+use libc::{pthread_cond_t, pthread_mutex_t, pthread_spinlock_t};
 use nearlock_core::raw::RawLock;
 
-use super::{Lock, of};
+use super::super::condvar::WithCondvar;
+use super::{Lock, of, of_with_condvar};
 
 /// The default kind: it sleeps at once.
-pub const NORMAL: Option<Lock> = of::<Mutex<{ libc::PTHREAD_MUTEX_NORMAL }>>();
+pub const NORMAL: Option<Lock> = of_with_condvar::<Mutex<{ libc::PTHREAD_MUTEX_NORMAL }>>();
 /// Spins for a while before it sleeps.
-pub const ADAPTIVE: Option<Lock> = of::<Mutex<{ libc::PTHREAD_MUTEX_ADAPTIVE_NP }>>();
+pub const ADAPTIVE: Option<Lock> = of_with_condvar::<Mutex<{ libc::PTHREAD_MUTEX_ADAPTIVE_NP }>>();
 /// Only spins.
 pub const SPIN: Option<Lock> = of::<Spin>();
 
@@ -46,6 +47,43 @@ unsafe impl<const KIND: i32> RawLock for Mutex<KIND> {
     unsafe fn unlock(&self, _node: &()) {
         // SAFETY: locked by the caller.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+}
+
+/// A pthread condition variable. It needs no destruction in glibc.
+struct Condvar(UnsafeCell<pthread_cond_t>);
+
+// SAFETY: a pthread condition variable is made for use by several threads.
+unsafe impl Send for Condvar {}
+// SAFETY: as above.
+unsafe impl Sync for Condvar {}
+
+impl Default for Condvar {
+    fn default() -> Self {
+        Self(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER))
+    }
+}
+
+// SAFETY: a wait holds the mutex again when it returns.
+unsafe impl<const KIND: i32> WithCondvar for Mutex<KIND> {
+    type Condvar = Condvar;
+
+    #[inline(always)]
+    unsafe fn wait(&self, _node: &(), condvar: &Condvar) {
+        // SAFETY: both are initialized, and stay in place. The caller holds the mutex.
+        unsafe { libc::pthread_cond_wait(condvar.0.get(), self.0.get()) };
+    }
+
+    #[inline(always)]
+    fn notify_one(condvar: &Condvar) {
+        // SAFETY: initialized, and in place since the first wait.
+        unsafe { libc::pthread_cond_signal(condvar.0.get()) };
+    }
+
+    #[inline(always)]
+    fn notify_all(condvar: &Condvar) {
+        // SAFETY: as in `notify_one`.
+        unsafe { libc::pthread_cond_broadcast(condvar.0.get()) };
     }
 }
 

@@ -13,11 +13,17 @@ const BASELINE: &str = "parking-lot-0.13";
 /// By default these are measured in all situations, and the other peers only where it takes little
 /// time.
 const MAIN_PEERS: [&str; 3] = ["std", BASELINE, "pthread-mutex"];
+/// In the modes with cases, this is measured by default too.
+const OLDER_PEER: &str = "parking-lot-0.12";
 
 #[derive(Debug, thiserror::Error)]
-enum UnfitLock {
+pub enum UnfitLock {
     #[error("--read-percent: {lock} has no readers; these have: {}", with_readers().join(", "))]
     NoReaders { lock: &'static str },
+    #[error(
+        "--mode {}: no baseline has a condition variable; name one with --baseline, for example {BASELINE}", .0.name()
+    )]
+    NoCondvar(Mode),
 }
 
 /// The names of all algorithms and peers that have readers.
@@ -55,7 +61,9 @@ impl Selected {
             Reason::Named => true,
             Reason::OneOfAll => mode != Mode::Oversubscribed || peer.waiters == Waiters::Leave,
             Reason::Unasked => {
-                MAIN_PEERS.contains(&peer.name) || matches!(mode, Mode::Uncontended | Mode::Parallel)
+                MAIN_PEERS.contains(&peer.name)
+                    || matches!(mode, Mode::Uncontended | Mode::Parallel)
+                    || mode.case().is_some() && peer.name == OLDER_PEER
             }
         }
     }
@@ -69,7 +77,7 @@ pub struct Choice {
 
 impl Choice {
     /// Adds baselines that are in neither list. If sections read, `all` means all with readers.
-    pub fn of(args: &BenchArgs) -> anyhow::Result<Self> {
+    pub fn of(args: &BenchArgs, situations: &[(Mode, Point)]) -> anyhow::Result<Self> {
         let must_read = !args.read_percent.is_empty();
         let is_open = args.lock.is_empty() && args.peers.is_empty() && args.baseline.is_empty();
         let mut chosen = locks(args)?;
@@ -100,7 +108,8 @@ impl Choice {
             .filter(|chosen| is_baseline(chosen.lock))
             .for_each(|chosen| chosen.reason = Reason::Named);
         if baselines.is_empty() {
-            baselines.push(chosen[0].lock);
+            let suits_all = |chosen: &&Selected| situations.iter().all(|&(mode, _)| chosen.lock.suits(mode));
+            baselines.push(chosen.iter().find(suits_all).unwrap_or(&chosen[0]).lock);
         }
         for Selected { lock, .. } in &chosen {
             if must_read && !lock.has_readers() {
@@ -113,14 +122,30 @@ impl Choice {
         Ok(Self { chosen, baselines })
     }
 
-    /// The situations, with the locks that are measured in each.
-    pub fn cells(&self, situations: Vec<(Mode, Point)>) -> Vec<Cell> {
-        let cell = |(mode, point)| {
-            let locks =
-                self.chosen.iter().filter(|chosen| chosen.is_measured(mode)).map(|chosen| chosen.lock);
-            Cell { mode, point, locks: locks.collect() }
+    /// The situations, with the locks that are measured in each. Reports locks that are left out
+    /// since they lack what a mode needs.
+    pub fn cells(&self, situations: Vec<(Mode, Point)>) -> Result<Vec<Cell>, UnfitLock> {
+        let mut left_out: Vec<&str> = Vec::new();
+        let mut cell = |(mode, point): (Mode, Point)| {
+            let measured = self.chosen.iter().filter(|chosen| chosen.is_measured(mode));
+            let (suiting, other): (Vec<_>, Vec<_>) = measured.partition(|chosen| chosen.lock.suits(mode));
+            left_out.extend(other.iter().map(|chosen| chosen.lock.name()));
+            let locks: Vec<_> = suiting.iter().map(|chosen| chosen.lock).collect();
+            let is_baseline =
+                |lock: &Candidate| self.baselines.iter().any(|other| other.name() == lock.name());
+            match locks.iter().any(is_baseline) {
+                true => Ok(Cell { mode, point, locks }),
+                false => Err(UnfitLock::NoCondvar(mode)),
+            }
         };
-        situations.into_iter().map(cell).collect()
+        let cells = situations.into_iter().map(&mut cell).collect::<Result<_, _>>()?;
+        left_out.sort_unstable();
+        left_out.dedup();
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            report::say(format_args!("left out of condvar, since they have no condition variable: {names}"));
+        }
+        Ok(cells)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The situations in which locks are measured.
 
-use nearlock_bench::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Mode, Point, TestBed};
+use nearlock_bench::bench::{self, CONDVAR_CASES, Calls, Grid, HANDOVER_SECTION_NS, Mode, Point, TestBed};
+use nearlock_lab::names;
 
 use crate::args::threads::{self, EmptyRange};
 use crate::args::{BenchArgs, BenchMode, ThreadRange};
@@ -20,8 +21,18 @@ pub enum UnfitFlag {
         "--read-percent {percent}: --mode uncontended measures lock and unlock of a writer (0) or a reader (100)"
     )]
     HalfAReader { percent: u64 },
+    #[error("--case {case}: {}", cases(.known))]
+    UnknownCase { case: String, known: Vec<&'static str> },
     #[error(transparent)]
     EmptyRange(#[from] EmptyRange),
+}
+
+/// The names of the cases that there are.
+fn cases(known: &[&str]) -> String {
+    match known {
+        [] => "the requested modes have no cases; name a mode that has, as in --mode condvar".to_owned(),
+        known => format!("no such case; there are {}", known.join(", ")),
+    }
 }
 
 /// The range of each mode.
@@ -35,16 +46,41 @@ const MODES: [Mode; 4] = [Mode::Uncontended, Mode::Parallel, Mode::Free, Mode::O
 /// The default numbers of threads for calls.
 const CALLERS: [ThreadRange; 3] = [ThreadRange::exactly(1), ThreadRange::per_cpu(1), ThreadRange::per_cpu(4)];
 
-fn mode(mode: BenchMode) -> Mode {
+/// The mode, in all its cases.
+fn with_cases(mode: BenchMode) -> Vec<Mode> {
     match mode {
-        BenchMode::Uncontended => Mode::Uncontended,
-        BenchMode::Parallel => Mode::Parallel,
-        BenchMode::Free => Mode::Free,
-        BenchMode::Oversubscribed => Mode::Oversubscribed,
-        BenchMode::Handover => Mode::Handover,
-        BenchMode::Open1 => Mode::Calls(Calls::Open1),
-        BenchMode::Lock2 => Mode::Calls(Calls::Lock2),
+        BenchMode::Uncontended => vec![Mode::Uncontended],
+        BenchMode::Parallel => vec![Mode::Parallel],
+        BenchMode::Free => vec![Mode::Free],
+        BenchMode::Oversubscribed => vec![Mode::Oversubscribed],
+        BenchMode::Handover => vec![Mode::Handover],
+        BenchMode::Open1 => vec![Mode::Calls(Calls::Open1)],
+        BenchMode::Lock2 => vec![Mode::Calls(Calls::Lock2)],
+        BenchMode::Condvar => CONDVAR_CASES.iter().map(Mode::Condvar).collect(),
     }
+}
+
+/// The requested modes, in the requested cases. A mode that has none of these is measured as
+/// without `--case`.
+fn modes(args: &BenchArgs) -> Result<Vec<Mode>, UnfitFlag> {
+    let all: Vec<Vec<Mode>> = match args.mode.is_empty() {
+        true => MODES.map(|mode| vec![mode]).to_vec(),
+        false => args.mode.iter().copied().map(with_cases).collect(),
+    };
+    let named = |mode: &Mode| mode.case().is_some_and(|case| args.case.iter().any(|name| name == case));
+    if let Some(case) = args
+        .case
+        .iter()
+        .find(|name| !all.iter().flatten().any(|mode| mode.case().is_some_and(|case| case == name.as_str())))
+    {
+        let known: Vec<_> = all.iter().flatten().filter_map(|mode| mode.case()).collect();
+        return Err(UnfitFlag::UnknownCase { case: names::escaped(case), known });
+    }
+    let selected = |cases: Vec<Mode>| match cases.iter().any(named) {
+        true => cases.into_iter().filter(named).collect(),
+        false => cases,
+    };
+    Ok(all.into_iter().flat_map(selected).collect())
 }
 
 /// All requested situations, each once.
@@ -53,10 +89,7 @@ fn mode(mode: BenchMode) -> Mode {
 ///
 /// If a flag applies to none of the modes, or if they cannot satisfy it.
 pub fn of(args: &BenchArgs, machine: &TestBed) -> Result<Vec<(Mode, Point)>, UnfitFlag> {
-    let mut modes: Vec<Mode> = args.mode.iter().copied().map(mode).collect();
-    if modes.is_empty() {
-        modes.extend(MODES);
-    }
+    let modes = modes(args)?;
     let asked = Asked { args, machine, modes: &modes };
     for &mode in &modes {
         asked.has_no_more_than(mode)?;
@@ -98,11 +131,18 @@ impl Asked<'_> {
             Mode::Uncontended => {
                 &[(threads, "one thread"), (section, "empty sections"), (think, "nothing between sections")]
             }
+            Mode::Condvar(_) => &[
+                (threads, "cases with their own numbers of threads"),
+                (section, "cases with their own sections"),
+                (think, "nothing between sections"),
+                (readers, "writers only"),
+            ],
             Mode::Handover => {
                 &[(threads, "two threads"), (think, "a waiter at all times"), (readers, "writers only")]
             }
         };
-        match unfit.iter().find(|((_, given), _)| *given && modes.len() == 1) {
+        let is_alone = modes.iter().all(|other| other.name() == mode.name());
+        match unfit.iter().find(|((_, given), _)| *given && is_alone) {
             Some(&((flag, _), instead)) => Err(UnfitFlag::Meaningless { flag, mode: mode.name(), instead }),
             None => Ok(()),
         }
@@ -110,7 +150,7 @@ impl Asked<'_> {
 
     /// Refuses numbers of threads that no mode has.
     fn threads_fit(&self) -> Result<(), UnfitFlag> {
-        let many = |mode: &&Mode| !matches!(mode, Mode::Uncontended | Mode::Handover);
+        let many = |mode: &&Mode| mode.has_sections() || matches!(mode, Mode::Calls(_));
         let modes: Vec<_> = self.modes.iter().filter(many).map(|&mode| self.range(mode)).collect();
         for threads in threads::resolve(&self.args.threads, self.machine.cpus)? {
             if threads > bench::THREADS_MAX {
@@ -155,6 +195,7 @@ impl Asked<'_> {
                     self.read_percents().into_iter().filter(|percent| percent.as_ref().is_none_or(is_one));
                 fitting.map(|read_percent| Point { read_percent, ..Point::ALONE }).collect()
             }
+            Mode::Condvar(case) => vec![Point::of_case(case.threads)],
             Mode::Handover => or_default(&args.section_ns, &[HANDOVER_SECTION_NS])
                 .iter()
                 .copied()

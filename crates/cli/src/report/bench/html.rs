@@ -82,6 +82,7 @@ fn situations(rows: &[Row], baseline: &str) -> Table {
     let headers = vec![
         "mode",
         "lock",
+        "case",
         "threads",
         "section ns",
         "think ns",
@@ -104,6 +105,7 @@ fn situations(rows: &[Row], baseline: &str) -> Table {
         vec![
             row.mode.to_owned(),
             row.lock.to_owned(),
+            row.case.unwrap_or("-").to_owned(),
             number(row.threads.map(|threads| threads as u64)),
             number(row.section_ns),
             number(row.think_ns),

@@ -56,6 +56,11 @@ pub fn means(rows: &[Row], baseline: &str) -> Table {
     (headers, rows.iter().filter_map(of).collect())
 }
 
+/// The mode, and the case if there is one.
+fn situation(row: &Row) -> String {
+    row.case.map_or(row.mode.to_owned(), |case| format!("{} {case}", row.mode))
+}
+
 /// The situations in which our locks are behind the fastest of all measured locks, if that is not
 /// the baseline.
 pub fn behind(rows: &[Row], baseline: &str) -> Table {
@@ -68,7 +73,7 @@ pub fn behind(rows: &[Row], baseline: &str) -> Table {
             return None;
         }
         Some(vec![
-            row.mode.to_owned(),
+            situation(row),
             row.lock.to_owned(),
             row.threads?.to_string(),
             row.section_ns?.to_string(),
@@ -89,7 +94,7 @@ pub fn slow(rows: &[Row], baseline: &str) -> Table {
             return None;
         }
         Some(vec![
-            row.mode.to_owned(),
+            situation(row),
             row.lock.to_owned(),
             row.threads?.to_string(),
             row.section_ns?.to_string(),
