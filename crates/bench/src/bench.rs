@@ -6,6 +6,8 @@
 //! - How many sections, or system calls, do many threads complete? They run with a CPU each,
 //!   wherever the scheduler puts them, or with more threads than CPUs.
 //! - What do threads exchange that wait for each other with a condition variable?
+//! - What happens if a holder or a waiter sleeps, and if there are many locks?
+//! - What does the first lock of a process cost, and what happens beside another process?
 //!
 //! Locks are compared within a *round*. Each lock runs once in a round, in an order that is drawn
 //! at random for each round. A lock's *ratio* is its speed as a multiple of the baseline's speed in
@@ -20,6 +22,9 @@
 //! | `run.rs`, `sample.rs` | one run of one lock, and its result |
 //! | `throughput.rs`, `uncontended.rs`, `handover.rs`, `calls.rs` | a run in each mode |
 //! | `condvar.rs` | cases of condition variables |
+//! | `long.rs`, `many.rs` | sections that wait, and many locks |
+//! | `away.rs`, `wake.rs` | a holder that sleeps, and a waiter that sleeps |
+//! | `start.rs`, `beside.rs`, `helper.rs` | measurements that start processes |
 //! | `stepping.rs`, `atomics.rs` | counts of instructions and atomic read-modify-writes |
 //! | `summary.rs` | means over situations |
 //! | `crew.rs`, `wait.rs` | threads that start together, and the end of a run |
@@ -27,18 +32,24 @@
 //! | `statistics.rs` | quartiles, Jain's index, histograms of waits |
 
 mod atomics;
+mod away;
+mod beside;
 mod calls;
 mod candidate;
 mod condvar;
 mod crew;
 mod handover;
+mod helper;
+mod long;
 mod machine;
+mod many;
 mod mode;
 mod peers;
 mod plan;
 mod rows;
 mod run;
 mod sample;
+mod start;
 pub(crate) mod statistics;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod stepping;
@@ -46,6 +57,7 @@ mod summary;
 mod throughput;
 mod uncontended;
 mod wait;
+mod wake;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -54,10 +66,14 @@ use nearlock_core::settings::Setting;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+pub use beside::{BESIDE_THINK_NS, BESIDE_THREADS};
 pub use candidate::Candidate;
 pub use condvar::{CONDVAR_CASES, CondvarCase};
+pub use helper::{Helper, compute};
+pub use long::{LONG_CASES, LongCase};
 pub(crate) use machine::pin;
 pub use machine::{Calibration, TestBed};
+pub use many::{MANY_CASES, ManyCase};
 pub use mode::{Grid, HANDOVER_SECTION_NS, Mode, Point, THREADS_MAX};
 pub use nearlock_workload::will_it_scale::Calls;
 pub use peers::{MissingPeer, PEERS, Peer, Waiters};
@@ -65,6 +81,7 @@ pub use plan::{Cell, Plan};
 pub use rows::{Failed, Report, Row, Spread};
 use run::Run;
 pub(crate) use statistics::{Quartiles, median};
+pub use wake::{WAKE_CASES, WakeCase};
 
 /// Misbehaviour of a lock.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -137,6 +154,9 @@ pub enum BenchError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A process that helps could not be started, or failed.
+    #[error("cannot start a process that helps the measurement: {0}")]
+    Helper(std::io::Error),
     /// A setting is out of its limits.
     #[error(transparent)]
     Setting(#[from] nearlock_os::OutOfRange),
@@ -164,15 +184,16 @@ pub fn run(
         // The samples of each lock; `None` after a failure of the lock.
         let mut samples = vec![Some(Vec::with_capacity(plan.rounds)); cell.locks.len()];
         let mut rounds = 0;
-        'rounds: for _round in 0..plan.rounds {
+        'rounds: for _round in 0..plan.rounds_of(cell) {
             for &index in order.draw() {
                 if let Some(of_lock) = &mut samples[index] {
                     let lock = cell.locks[index];
                     match lock.measure(Run {
-                        window: plan.window,
+                        window: plan.window_of(cell),
                         waiting: plan.waiting,
                         machine,
                         calibration,
+                        helper: &plan.helper,
                         mode: cell.mode,
                         point: cell.point,
                     })? {

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod helper;
 mod interrupt;
 mod out;
 mod progress;
@@ -29,12 +30,7 @@ const EXIT_CHECK_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let ended = match Cli::of_process() {
-        Ok(cli) => run(&cli),
-        Err(message) if message.use_stderr() => message.exit(),
-        Err(help) => help.print().map(|()| Ending::Success).map_err(Into::into),
-    };
-    let ended = ended.and_then(|ending| {
+    let ended = helper::run().unwrap_or_else(command).and_then(|ending| {
         io::stdout().flush()?;
         Ok(ending)
     });
@@ -54,6 +50,15 @@ fn main() -> ExitCode {
                 ExitCode::from(EXIT_USAGE)
             }
         },
+    }
+}
+
+/// Runs the command of the command line.
+fn command() -> anyhow::Result<Ending> {
+    match Cli::of_process() {
+        Ok(cli) => run(&cli),
+        Err(message) if message.use_stderr() => message.exit(),
+        Err(help) => help.print().map(|()| Ending::Success).map_err(Into::into),
     }
 }
 

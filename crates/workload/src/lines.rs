@@ -76,7 +76,11 @@ impl<P: Platform, L: RawLock> LockedLines<P, L> {
     /// # Safety
     ///
     /// The node belongs to the calling thread, is not in use, and stays in place.
-    pub(crate) unsafe fn section(
+    ///
+    /// # Panics
+    ///
+    /// If there are more than [`LINES_MAX`] lines, or none.
+    pub unsafe fn section(
         &self,
         node: &L::Node,
         lines: usize,

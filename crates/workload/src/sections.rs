@@ -64,7 +64,7 @@ impl WorkLength {
     }
 
     /// Half to one and a half of the work, as `random` determines.
-    pub(crate) fn vary(self, random: u32) -> Self {
+    pub fn vary(self, random: u32) -> Self {
         let part = |whole: u64| whole / 2 + ((u128::from(whole) * u128::from(random)) >> 32) as u64;
         Self { ns: part(self.ns), turns: part(self.turns) }
     }

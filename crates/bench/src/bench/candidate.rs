@@ -5,13 +5,15 @@ use nearlock_core::native::Wait;
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
-use nearlock_os::{Os, SpinThenYield};
+use nearlock_os::{Os, OutOfRange, SpinThenYield};
 
+use super::BenchError;
 use super::atomics;
 use super::mode::{Mode, Point};
 use super::peers::{PEERS, Peer};
 use super::run::Run;
 use super::sample::Outcome;
+use super::start::{self, FirstLock};
 use super::wait::SpinWhileMeasured;
 use crate::switched::switched;
 use crate::torture::Waiting;
@@ -94,8 +96,24 @@ impl Candidate {
         }
     }
 
+    /// The time of the first lock and unlock of this process, in ns. Starts threads that sleep until
+    /// the process ends.
+    ///
+    /// # Errors
+    ///
+    /// If a setting of the lock is out of its limits.
+    pub fn first_lock_ns(self) -> Result<u64, BenchError> {
+        match self {
+            Self::Lock(lock) => Ok(with_settings(lock, || lock.visit::<Os, _>(FirstLock))?),
+            Self::Peer(peer) => Ok(peer.first_lock_ns()),
+        }
+    }
+
     /// One run, with readers if both the situation and the lock have readers.
     pub(super) fn measure(self, run: Run<'_>) -> Outcome {
+        if run.mode == Mode::Start {
+            return start::measure(self.name(), run.helper, run.window);
+        }
         match (self, run.waiting) {
             (Self::Lock(lock), Waiting::Spin) => visit::<SpinWhileMeasured>(lock, run),
             (Self::Lock(lock), Waiting::Yield) => visit::<SpinThenYield>(lock, run),
@@ -104,21 +122,26 @@ impl Candidate {
     }
 }
 
-/// Measures a lock of the list with its own settings. Restores the settings of all locks
-/// afterwards.
+/// Measures a lock of the list with its own settings.
 fn visit<W: Wait>(lock: &Subject, run: Run<'_>) -> Outcome {
+    with_settings(lock, || match run.mode {
+        Mode::Condvar(case) => run.of_condvar::<W, NearMutex<Os<W>>>(case),
+        _ => lock.visit::<Os<W>, _>(run),
+    })?
+}
+
+/// Calls `f` with the settings and switches of this lock. Restores the settings of all locks
+/// afterwards.
+fn with_settings<R>(lock: &Subject, f: impl FnOnce() -> R) -> Result<R, OutOfRange> {
     let of_all: Vec<_> =
         lock.set.iter().map(|&(setting, _)| (setting, nearlock_os::setting(setting))).collect();
     let set = |values: &[(Setting, u64)]| {
         values.iter().try_for_each(|&(setting, value)| nearlock_os::set_setting(setting, value))
     };
     set(lock.set)?;
-    let outcome = switched(lock, || match run.mode {
-        Mode::Condvar(case) => run.of_condvar::<W, NearMutex<Os<W>>>(case),
-        _ => lock.visit::<Os<W>, _>(run),
-    });
+    let result = switched(lock, f);
     set(&of_all)?;
-    outcome
+    Ok(result)
 }
 
 /// The size of a lock.

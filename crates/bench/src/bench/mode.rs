@@ -1,11 +1,16 @@
 //! Situations: what threads do with a lock, and the number of threads.
 
 use std::fmt;
+use std::time::Duration;
 
 use nearlock_workload::will_it_scale::Calls;
 
 use super::condvar::{CondvarCase, Kind, Place};
+use super::long::LongCase;
 use super::machine::TestBed;
+use super::many::ManyCase;
+use super::wake::WakeCase;
+use super::{away, beside, start, wake};
 
 /// The operation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +31,23 @@ pub enum Mode {
     /// Threads that wait for each other with a condition variable, in one of [`CONDVAR_CASES`].
     /// Measures the same figures as for sections, for each message.
     Condvar(&'static CondvarCase),
+    /// Threads whose sections wait, in one of [`LONG_CASES`](super::LONG_CASES). Measures the same
+    /// figures as for other sections.
+    Long(&'static LongCase),
+    /// Threads that lock one of many locks at random, in one of [`MANY_CASES`](super::MANY_CASES).
+    /// Measures the same figures as for other sections.
+    Many(&'static ManyCase),
+    /// A holder that sleeps in its section, while other threads want the lock. Measures the CPU
+    /// time of such a round, and waits.
+    Away,
+    /// The time from an unlock to the return of a waiter that sleeps, in one of
+    /// [`WAKE_CASES`](super::WAKE_CASES).
+    Wake(&'static WakeCase),
+    /// The first lock and unlock of a process with other threads.
+    Start,
+    /// Threads in sections of some cache lines, beside a process that computes. Measures the same
+    /// figures as for other sections.
+    Beside,
 }
 
 impl Mode {
@@ -39,6 +61,12 @@ impl Mode {
             Mode::Handover => "handover",
             Mode::Calls(calls) => calls.name(),
             Mode::Condvar(_) => "condvar",
+            Mode::Long(_) => "long",
+            Mode::Many(_) => "many",
+            Mode::Away => "away",
+            Mode::Wake(_) => "wake",
+            Mode::Start => "start",
+            Mode::Beside => "beside",
         }
     }
 
@@ -46,6 +74,9 @@ impl Mode {
     pub fn case(self) -> Option<&'static str> {
         match self {
             Mode::Condvar(case) => Some(case.name),
+            Mode::Long(case) => Some(case.name),
+            Mode::Many(case) => Some(case.name),
+            Mode::Wake(case) => Some(case.name),
             _ => None,
         }
     }
@@ -67,13 +98,56 @@ impl Mode {
     /// The least and the largest number of threads that make sense on this machine.
     pub fn threads(self, machine: &TestBed) -> (usize, usize) {
         match self {
-            Mode::Uncontended => (1, 1),
-            Mode::Handover => (HANDOVER_THREADS, HANDOVER_THREADS),
             Mode::Parallel => (1, machine.cores.len()),
             Mode::Oversubscribed => (machine.cpus + 1, THREADS_MAX),
-            Mode::Free | Mode::Calls(_) => (1, THREADS_MAX),
-            Mode::Condvar(case) => (case.threads, case.threads),
+            _ => self.threads_alone().map_or((1, THREADS_MAX), |threads| (threads, threads)),
         }
+    }
+
+    /// The only number of threads of the mode, or of its case, if there is only one.
+    fn threads_alone(self) -> Option<usize> {
+        match self {
+            Mode::Uncontended => Some(1),
+            Mode::Handover => Some(HANDOVER_THREADS),
+            Mode::Condvar(case) => Some(case.threads),
+            Mode::Long(case) => Some(case.threads),
+            Mode::Many(case) => Some(case.threads),
+            Mode::Away => Some(away::THREADS),
+            Mode::Wake(_) => Some(wake::THREADS),
+            Mode::Start => Some(1 + start::THREADS),
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) | Mode::Beside => None,
+        }
+    }
+
+    /// The only situation of the mode or of its case, if there is only one.
+    pub fn point(self) -> Option<Point> {
+        match self {
+            Mode::Handover => None,
+            _ => self.threads_alone().map(|threads| Point { threads, ..Point::ALONE }),
+        }
+    }
+
+    /// Whether the figure is a number of operations per time, and not the time of one.
+    pub fn is_rate(self) -> bool {
+        !matches!(self, Mode::Handover | Mode::Wake(_) | Mode::Start)
+    }
+
+    /// Whether threads usually outnumber the CPUs, so that waiters that only spin take long.
+    pub fn is_crowded(self) -> bool {
+        matches!(self, Mode::Oversubscribed | Mode::Condvar(_) | Mode::Long(_) | Mode::Away | Mode::Beside)
+    }
+
+    /// The least suitable window, and the greatest number of rounds of windows of this length.
+    pub fn least(self) -> Option<(Duration, usize)> {
+        /// Enough for quartiles.
+        const ROUNDS: usize = 7;
+        let window = match self {
+            Mode::Long(case) => case.window_least,
+            Mode::Away => away::WINDOW_LEAST,
+            Mode::Beside => beside::WINDOW_LEAST,
+            _ => Duration::ZERO,
+        };
+        (!window.is_zero()).then_some((window, ROUNDS))
     }
 }
 
@@ -117,11 +191,6 @@ pub struct Point {
 impl Point {
     /// The only situation of [`Mode::Uncontended`].
     pub const ALONE: Point = Point { threads: 1, section_ns: 0, think_ns: 0, read_percent: None };
-
-    /// The situation of a case with this many threads.
-    pub const fn of_case(threads: usize) -> Self {
-        Point { threads, ..Self::ALONE }
-    }
 
     /// A situation of [`Mode::Handover`].
     pub const fn handover(section_ns: u64) -> Self {

@@ -39,6 +39,7 @@ use super::condvar::{CondvarCase, WithCondvar};
 use super::mode::Mode;
 use super::run::Run;
 use super::sample::Outcome;
+use super::start;
 
 /// A lock of another library.
 #[derive(Debug)]
@@ -70,6 +71,7 @@ pub(super) struct Lock {
     pub obtain: fn() -> Result<(), String>,
     pub size_bytes: fn() -> usize,
     pub measure: fn(Run<'_>) -> Outcome,
+    pub first_lock_ns: fn() -> u64,
     /// Measures with readers, if the lock has readers.
     pub measure_mixed: Option<fn(Run<'_>) -> Outcome>,
     /// Measures in a case of condition variables, if the lock has one.
@@ -111,6 +113,7 @@ const fn of<L: RawLock>() -> Option<Lock> {
         obtain: || Ok(()),
         size_bytes: || size_of::<L>(),
         measure,
+        first_lock_ns: start::first_lock_ns::<L>,
         measure_mixed: None,
         measure_condvar: None,
     })
@@ -183,6 +186,11 @@ impl Peer {
     /// Size of the lock, without queue nodes.
     pub(super) fn size_bytes(&self) -> usize {
         (self.lock().size_bytes)()
+    }
+
+    /// The time of the first lock and unlock of this process, in ns.
+    pub(super) fn first_lock_ns(&self) -> u64 {
+        (self.lock().first_lock_ns)()
     }
 
     /// One run, with readers if both the situation and the lock have readers.

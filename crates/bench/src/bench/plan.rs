@@ -5,6 +5,7 @@ use std::time::Duration;
 use nearlock_core::settings::Setting;
 
 use super::candidate::Candidate;
+use super::helper::Helper;
 use super::machine::TestBed;
 use super::mode::{Mode, Point};
 use super::{BenchError, two_cpus};
@@ -20,6 +21,8 @@ pub struct Cell {
     /// The locks, which all [suit](Candidate::suits) the mode. Peers among them have been
     /// [obtained](super::Peer::obtain).
     pub locks: Vec<Candidate>,
+    /// The window, and the number of rounds, if they are not those of the plan.
+    pub own: Option<(Duration, usize)>,
 }
 
 /// The plan of a benchmark.
@@ -37,6 +40,8 @@ pub struct Plan {
     pub window: Duration,
     /// How threads wait.
     pub waiting: Waiting,
+    /// How to start processes that help.
+    pub helper: Helper,
     /// Values of the locks' settings, indexed by [`Setting`].
     pub settings: [u64; Setting::COUNT],
 }
@@ -44,22 +49,38 @@ pub struct Plan {
 impl Plan {
     /// Number of runs of a lock.
     pub fn runs(&self) -> usize {
-        self.rounds * self.cells.iter().map(|cell| cell.locks.len()).sum::<usize>()
+        self.cells.iter().map(|cell| self.rounds_of(cell) * cell.locks.len()).sum()
     }
 
     /// Approximate duration, if no lock takes long to end a run.
     pub fn takes(&self) -> Duration {
-        let of_cell = |cell: &Cell| self.run_of(cell) * cell.locks.len() as u32;
-        self.cells.iter().map(of_cell).sum::<Duration>() * self.rounds as u32
+        let of_cell = |cell: &Cell| self.run_of(cell) * cell.locks.len() as u32 * self.rounds_of(cell) as u32;
+        self.cells.iter().map(of_cell).sum()
+    }
+
+    /// Number of rounds of a situation.
+    pub(super) fn rounds_of(&self, cell: &Cell) -> usize {
+        cell.own.map_or(self.rounds, |(_, rounds)| rounds.min(self.rounds))
+    }
+
+    /// The window of a situation.
+    pub(super) fn window_of(&self, cell: &Cell) -> Duration {
+        cell.own.map_or(self.window, |(window, _)| window.max(self.window))
     }
 
     fn run_of(&self, cell: &Cell) -> Duration {
         /// Time to begin and to end a run, and the same for each thread: observed with two CPUs.
         const RUN: Duration = Duration::from_millis(1);
         const THREAD: Duration = Duration::from_micros(150);
+        /// Time to make and to check a million locks.
+        const MANY: Duration = Duration::from_millis(30);
+        let window = self.window_of(cell);
         match cell.mode {
-            Mode::Uncontended | Mode::Handover => self.window + RUN,
-            _ => super::throughput::takes(self.window) + RUN + THREAD * cell.point.threads as u32,
+            Mode::Uncontended | Mode::Handover | Mode::Wake(_) | Mode::Start => window + RUN,
+            mode => {
+                let setup = if matches!(mode, Mode::Many(_)) { MANY } else { RUN };
+                super::throughput::takes(window) + setup + THREAD * cell.point.threads as u32
+            }
         }
     }
 

@@ -197,7 +197,7 @@ fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseli
         think_ns: Some(point.think_ns),
         read_percent: point.read_percent,
         ns_per_op: ns_per_op.filter(|ns| ns.is_finite()),
-        ops_per_us: ns_per_op.filter(|_| mode != Mode::Handover).map(|ns| 1e3 / ns),
+        ops_per_us: ns_per_op.filter(|_| mode.is_rate()).map(|ns| 1e3 / ns),
         ratio: ratio.map(|ratio| ratio.median),
         ratio_low_quartile: ratio.map(|ratio| ratio.low),
         ratio_high_quartile: ratio.map(|ratio| ratio.high),

@@ -10,10 +10,11 @@ use nearlock_workload::sections::Params;
 
 use super::condvar::{CondvarCase, Kind, Place, WithCondvar};
 use super::crew::Members;
+use super::helper::Helper;
 use super::machine::{Calibration, TestBed};
 use super::mode::{Mode, Point};
 use super::sample::Outcome;
-use super::{calls, condvar, handover, throughput, two_cpus, uncontended};
+use super::{away, beside, calls, condvar, handover, long, many, throughput, two_cpus, uncontended, wake};
 use crate::torture::Waiting;
 
 /// One run of one candidate.
@@ -24,6 +25,7 @@ pub(super) struct Run<'a> {
     pub waiting: Waiting,
     pub machine: &'a TestBed,
     pub calibration: &'a Calibration,
+    pub helper: &'a Helper,
     pub mode: Mode,
     pub point: Point,
 }
@@ -53,6 +55,12 @@ impl Run<'_> {
                 throughput::measure::<W, L>(self.crew(), params, window)
             }
             Mode::Calls(calls) => calls::measure::<W, L>(calls, self.crew(), (section, think), window),
+            Mode::Long(case) => long::measure::<W, L>(case, window),
+            Mode::Many(case) => many::measure::<W, L>(case, window),
+            Mode::Away => away::measure::<W, L>(window),
+            Mode::Wake(case) => wake::measure::<W, L>(case, calibration, window),
+            Mode::Beside => beside::measure::<W, L>(self.helper, point.threads, (section, think), window),
+            Mode::Start => unreachable!("it is measured by `Candidate::measure`"),
             Mode::Condvar(_) => unreachable!("it is measured by `of_condvar`"),
             Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(window))),
             Mode::Handover => {
@@ -73,7 +81,7 @@ impl Run<'_> {
                 throughput::measure_mixed::<W, L>(self.crew(), params, read_percent, window)
             }
             Mode::Uncontended if read_percent == 100 => Ok(Ok(uncontended::measure_shared::<L>(window))),
-            Mode::Uncontended | Mode::Handover | Mode::Calls(_) | Mode::Condvar(_) => self.of::<W, L>(),
+            _ => self.of::<W, L>(),
         }
     }
 

@@ -7,16 +7,17 @@ use std::ops::ControlFlow;
 fn plan(mode: Mode, locks: &[&str]) -> Plan {
     let locks: Vec<_> = locks.iter().map(|name| Candidate::named(name).expect("is in a list")).collect();
     let point = match mode {
-        Mode::Uncontended => Point::ALONE,
         Mode::Handover => Point::handover(HANDOVER_SECTION_NS),
+        _ if mode.point().is_some() => mode.point().expect("checked"),
         _ => Point { threads: 3, section_ns: 20, think_ns: 50, read_percent: None },
     };
     Plan {
         baselines: vec![locks[0]],
-        cells: vec![Cell { mode, point, locks }],
+        cells: vec![Cell { mode, point, locks, own: None }],
         rounds: 2,
         window: Duration::from_millis(20),
         waiting: Waiting::Yield,
+        helper: Helper { program: "/no/such/program".into(), compute: vec![], first_lock: vec![] },
         settings: Setting::DEFAULTS,
     }
 }
@@ -284,8 +285,7 @@ fn every_case_of_condition_variables_is_measured_over_every_lock_that_has_one() 
         for expected in ["near-mutex", "std", "parking-lot-0.12", "parking-lot-0.13"] {
             assert!(all.contains(&expected), "{all:?}");
         }
-        let mut plan = plan_of_many(mode, &all);
-        plan.cells[0].point = Point::of_case(case.threads);
+        let plan = plan_of_many(mode, &all);
         let report = report(&plan);
         assert!(report.failed.is_empty(), "{}: {:?}", case.name, report.failed);
         for (row, lock) in report.rows.iter().zip(all) {
@@ -294,6 +294,44 @@ fn every_case_of_condition_variables_is_measured_over_every_lock_that_has_one() 
             assert!(row.wait_ns_p99_9 <= row.wait_ns_max && row.rmw_per_op.is_none(), "{row:?}");
         }
     }
+}
+
+#[test]
+fn sections_that_wait_and_many_locks_are_measured_over_peers_and_ours() {
+    let long = LONG_CASES.iter().map(Mode::Long);
+    let modes = long.chain(MANY_CASES.iter().map(Mode::Many)).chain([Mode::Away]);
+    for mode in modes.chain(WAKE_CASES.iter().map(Mode::Wake)) {
+        let all = ["near-mutex", "std", "parking-lot-0.13", "pthread-mutex", "linux-mutex"];
+        let all: Vec<_> = all.into_iter().filter(|name| everything().contains(name)).collect();
+        let report = report(&plan_of_many(mode, &all));
+        assert!(report.failed.is_empty(), "{mode:?}: {:?}", report.failed);
+        assert_eq!(report.rows.len(), all.len());
+        for row in &report.rows {
+            assert_eq!((row.mode, row.case), (mode.name(), mode.case()));
+            assert_eq!(row.threads, mode.point().map(|point| point.threads));
+            assert!(row.wait_ns_p99_9 <= row.wait_ns_max, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_does_not_exclude_is_detected_although_its_holder_sleeps() {
+    for mode in [Mode::Away, Mode::Long(&LONG_CASES[0]), Mode::Wake(&WAKE_CASES[0])] {
+        let report = report(&plan(mode, &["lock-busted"]));
+        let failure = report.failed.first().map(|failed| &failed.failure);
+        let expected = matches!(failure, Some(Failure::LostUpdates { .. } | Failure::Overlaps { .. }));
+        assert!(expected, "{mode:?}: {report:?}");
+    }
+}
+
+#[test]
+fn a_situation_may_have_its_own_window_and_fewer_rounds() {
+    let mut plan = plan(Mode::Free, &["ttas", "std"]);
+    let takes = plan.takes();
+    plan.cells[0].own = Some((10 * plan.window, 1));
+    assert_eq!(plan.runs(), 2);
+    assert!(plan.takes() > takes, "{:?}", plan.takes());
+    assert!(report(&plan).rows.iter().all(|row| row.rounds == 1));
 }
 
 #[test]

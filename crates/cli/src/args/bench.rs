@@ -46,14 +46,15 @@ pub struct BenchArgs {
     #[arg(long, value_name = "P,P,...", value_delimiter = ',', value_parser = peer)]
     pub peers: Vec<String>,
     /// Numbers of threads: 8, 1..8 (each number from 1 to 8), or 4x (four for each CPU that this
-    /// process may use) [default: 1,2,4,8,16,32,64; for calls 1,1x,4x]
+    /// process may use) [default: 1,2,4,8,16,32,64; for calls 1,1x,4x; for beside 16,64]
     #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadRange>,
     /// Lengths of the work in a section, in ns [default: 0,100,1000; for hand-overs 500; for calls
-    /// as simulated]
+    /// as simulated; for beside 0]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub section_ns: Vec<u64>,
-    /// Lengths of the work between sections, in ns [default: 0,500,5000; for calls as simulated]
+    /// Lengths of the work between sections, in ns [default: 0,500,5000; for calls as simulated; for
+    /// beside 40]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub think_ns: Vec<u64>,
     /// Percentage of sections that only read, for locks with readers. With --mode uncontended: 0 or
@@ -108,6 +109,18 @@ pub enum BenchMode {
     Lock2,
     /// Threads that wait for each other with a condition variable, in several cases
     Condvar,
+    /// Threads whose sections sleep, yield or wait for memory
+    Long,
+    /// Threads that lock one of a million locks at random
+    Many,
+    /// A holder that sleeps in its section while other threads want the lock: CPU time, waits
+    Away,
+    /// The time from the release to the return of a waiter that sleeps
+    Wake,
+    /// The first lock and unlock of a new process with 16 other threads
+    Start,
+    /// Threads in sections of 4 cache lines, beside a process that computes
+    Beside,
 }
 
 fn rounds(text: &str) -> Result<usize, String> {

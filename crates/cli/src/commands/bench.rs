@@ -6,6 +6,7 @@ mod situations;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use anyhow::Context;
 use nearlock_bench::bench::{self, BenchError, Calibration, Failed, Mode, Plan, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 use nearlock_lab::plot;
@@ -17,7 +18,7 @@ use crate::out::OutDir;
 use crate::report::Extent;
 use crate::report::bench::Measured;
 use crate::report::provenance::Provenance;
-use crate::{interrupt, progress, report};
+use crate::{helper, interrupt, progress, report};
 use choice::Choice;
 
 /// A machine with more runnable threads per CPU than this before the start is noisy.
@@ -53,8 +54,8 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     });
     bar.finish_and_clear();
     let measured = match measured {
-        // The user cannot correct the other errors on the command line, and these two only in part.
-        Err(error @ (BenchError::Spawn { .. } | BenchError::Pin { .. })) => {
+        // The user cannot correct the other errors on the command line, and these only in part.
+        Err(error @ (BenchError::Spawn { .. } | BenchError::Pin { .. } | BenchError::Helper(_))) => {
             report::say(format_args!("error: {error}"));
             return Ok(Ending::CheckFailed);
         }
@@ -169,7 +170,7 @@ fn plan(args: &BenchArgs, machine: &TestBed) -> anyhow::Result<Plan> {
     let situations = situations::of(args, machine)?;
     let choice = Choice::of(args, &situations)?;
     let plan = Plan {
-        cells: choice.cells(situations)?,
+        cells: choice.cells(situations, args.duration_ms)?,
         baselines: choice.baselines,
         rounds: args.rounds,
         window: args.duration_ms.map_or(WINDOW_MOST, Duration::from_millis),
@@ -177,6 +178,7 @@ fn plan(args: &BenchArgs, machine: &TestBed) -> anyhow::Result<Plan> {
             WaitPolicy::Spin => Waiting::Spin,
             WaitPolicy::Yield => Waiting::Yield,
         },
+        helper: helper::command().context("the path of this program is not known")?,
         settings: configuration.locks,
     };
     Ok(match args.duration_ms {

@@ -50,7 +50,11 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
 /// The heading of a situation.
 fn heading(mode: Mode, point: Point) -> String {
     match mode.case() {
+        Some(case) if point.threads == 1 => format!("{} {case}: 1 thread", mode.name()),
         Some(case) => format!("{} {case}: {} threads", mode.name(), point.threads),
+        None if matches!(mode, Mode::Away | Mode::Start) => {
+            format!("{}: {} threads", mode.name(), point.threads)
+        }
         None => format!("{}: {point}", mode.name()),
     }
 }
@@ -99,7 +103,8 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
     let baselines = plan.baselines.len();
     let ratios = ratio_names(plan);
     let mut headers = vec!["lock", "ns/op"];
-    if mode != Mode::Handover {
+    let is_rate = mode.is_rate();
+    if is_rate {
         headers.push("ops/us");
     }
     headers.extend(ratios.iter().map(String::as_str));
@@ -108,7 +113,7 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
     let cells_of = |index: usize| {
         let row = rows[index];
         let mut cells = vec![row.lock.to_owned(), figure(row.ns_per_op)];
-        if mode != Mode::Handover {
+        if is_rate {
             cells.push(figure(row.ops_per_us));
         }
         cells.extend(rows[index..].iter().step_by(locks).map(|row| figure(row.ratio)));
@@ -119,12 +124,23 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
         let us = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1e3));
         let waits = || [us(row.wait_ns_p99_9), us(row.wait_ns_max)];
         match mode {
-            Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) | Mode::Condvar(_) => {
+            Mode::Parallel
+            | Mode::Free
+            | Mode::Oversubscribed
+            | Mode::Calls(_)
+            | Mode::Condvar(_)
+            | Mode::Long(_)
+            | Mode::Many(_)
+            | Mode::Beside => {
                 cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
                 cells.extend(waits());
             }
             Mode::Uncontended => cells.extend([count(row.rmw_per_op), count(row.instructions_per_op)]),
-            Mode::Handover => cells.extend(waits()),
+            Mode::Handover | Mode::Start => cells.extend(waits()),
+            Mode::Away | Mode::Wake(_) => {
+                cells.push(figure(row.cpu_ns_per_op));
+                cells.extend(waits());
+            }
         }
         cells.push(row.size_bytes.to_string());
         cells
@@ -143,11 +159,17 @@ fn ratio_names(plan: &Plan) -> Vec<String> {
 /// The columns after the ratios.
 fn columns_of(mode: Mode) -> &'static [&'static str] {
     match mode {
-        Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) | Mode::Condvar(_) => {
-            &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"]
-        }
+        Mode::Parallel
+        | Mode::Free
+        | Mode::Oversubscribed
+        | Mode::Calls(_)
+        | Mode::Condvar(_)
+        | Mode::Long(_)
+        | Mode::Many(_)
+        | Mode::Beside => &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"],
         Mode::Uncontended => &["rmw/op", "ins/op", "bytes"],
-        Mode::Handover => &["p99.9 us", "max us", "bytes"],
+        Mode::Handover | Mode::Start => &["p99.9 us", "max us", "bytes"],
+        Mode::Away | Mode::Wake(_) => &["cpu ns/op", "p99.9 us", "max us", "bytes"],
     }
 }
 
@@ -192,6 +214,27 @@ fn meaning(mode: Mode) -> &'static str {
              messages are counted; p99.9, max: from before the lock until the thread holds it and may \
              proceed, in a separate window after the counted one"
         }
+        Mode::Long(_) => {
+            "ns/op: wall time per section, all threads together; a section sleeps 50 us, or yields, or touches \
+             4 fresh pages"
+        }
+        Mode::Many(_) => "ns/op: wall time per section of a lock that is drawn from a million",
+        Mode::Away => {
+            "ns/op: wall time of a round, in which a holder sleeps for 20 ms, and then each of 8 waiters gets the \
+             lock; cpu ns/op: CPU time of a round; p99.9, max: waits of the waiters, the sleep included"
+        }
+        Mode::Wake(_) => {
+            "ns/op: the median from before the unlock to the return of a waiter that has waited for 1 ms, less \
+             one read of the clock; cpu ns/op: CPU time of a round; p99.9, max: as ns/op, with the read"
+        }
+        Mode::Start => {
+            "ns/op: the first lock and unlock of a process whose 16 other threads sleep, the median of some \
+             processes; p99.9, max: of all processes"
+        }
+        Mode::Beside => {
+            "ns/op: wall time per section of 4 cache lines, all threads together, while another process \
+             computes; cpu ns/op: without that process"
+        }
         Mode::Uncontended => {
             "ns/op: lock and unlock by one thread, without the loop around them; ins/op, rmw/op: their \
              instructions, and atomic read-modify-writes among them, counted one by one"
@@ -235,7 +278,7 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::report::text::WIDTH;
-    use nearlock_bench::bench::{CONDVAR_CASES, Candidate};
+    use nearlock_bench::bench::{CONDVAR_CASES, Candidate, LONG_CASES, WAKE_CASES};
     use std::time::Duration;
 
     /// Results of a quiet machine.
@@ -307,6 +350,7 @@ mod tests {
             optimised: false,
             load: None,
         };
+        let case = |mode: Mode| (mode, mode.point().expect("the case has its own"));
         for (mode, point) in [
             (
                 Mode::Oversubscribed,
@@ -323,14 +367,19 @@ mod tests {
             ),
             (Mode::Uncontended, Point::ALONE),
             (Mode::Handover, Point::handover(7)),
-            (Mode::Condvar(&CONDVAR_CASES[0]), Point::of_case(CONDVAR_CASES[0].threads)),
+            case(Mode::Condvar(&CONDVAR_CASES[0])),
+            case(Mode::Long(&LONG_CASES[0])),
+            case(Mode::Wake(&WAKE_CASES[0])),
+            case(Mode::Away),
+            case(Mode::Start),
         ] {
             let plan = Plan {
-                cells: vec![Cell { mode, point, locks: vec![lock] }],
+                cells: vec![Cell { mode, point, locks: vec![lock], own: None }],
                 baselines: vec![lock],
                 rounds: 10_000,
                 window: Duration::from_secs(60),
                 waiting: Waiting::Yield,
+                helper: crate::helper::command().expect("this program has a path"),
                 settings: nearlock_lab::Setting::DEFAULTS,
             };
             let row = widest_row(mode, lock, point);

@@ -197,6 +197,38 @@ fn cases_of_condition_variables_can_be_selected() {
 }
 
 #[test]
+fn long_sections_many_locks_and_sleepers_have_rows() {
+    for (mode, expected) in [
+        ("long", &[Some("sleep"), Some("yield"), Some("page-fault")][..]),
+        ("many", &[Some("one"), Some("shared"), Some("own")]),
+        ("away", &[None]),
+        ("wake", &[Some("idle"), Some("busy"), Some("relock")]),
+    ] {
+        let rows = rows(&format!("--mode {mode} --lock near-mutex"));
+        let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str()).collect();
+        assert_eq!(cases, expected);
+        assert!(rows.iter().all(|row| row["mode"] == mode && row["section_ns"] == 0), "{rows:?}");
+    }
+    let run = nearlock(&format!("bench --mode long,away,wake --case yield,busy --lock near-mutex {QUICK}"));
+    let headings = ["\nlong yield: 64 threads\n", "\naway: 9 threads\n", "\nwake busy: 2 threads\n"];
+    assert!(headings.iter().all(|heading| run.out.contains(heading)), "{}", run.out);
+    assert_fits(&run.out);
+}
+
+#[test]
+fn modes_that_start_processes_have_rows() {
+    let started = rows("--mode start --lock near-mutex,mcs --peers parking-lot-0.13");
+    assert_eq!(started.len(), 3);
+    for row in started {
+        assert_eq!((&row["mode"], &row["threads"]), (&"start".into(), &17.into()));
+        assert!(row["ns_per_op"].as_f64() > Some(0.0) && row["ops_per_us"].is_null(), "{row}");
+    }
+    let beside = rows("--mode beside --threads 4 --lock near-mutex");
+    assert_eq!((&beside[0]["mode"], &beside[0]["think_ns"]), (&"beside".into(), &40.into()));
+    assert!(beside[0]["cpu_ns_per_op"].as_f64() > Some(0.0), "{}", beside[0]);
+}
+
+#[test]
 fn text_says_what_was_measured_and_fits() {
     for (mode, point) in
         [("free", "--threads 2 --section-ns 0 --think-ns 0"), ("uncontended", ""), ("open1", "")]
@@ -316,9 +348,14 @@ fn mistakes_are_named() {
         ("--mode uncontended --read-percent 50", "a writer (0) or a reader (100)"),
         ("--mode handover --read-percent 50", "--read-percent does not apply to --mode handover"),
         ("--mode open1 --read-percent 50", "--read-percent does not apply to --mode open1"),
-        ("--mode latency", "uncontended, parallel, free, oversubscribed, handover, open1, lock2, condvar"),
+        (
+            "--mode latency",
+            "uncontended, parallel, free, oversubscribed, handover, open1, lock2, condvar, long, many, away, wake, start, beside",
+        ),
         ("--mode condvar --case frob", "--case frob: no such case; there are ping-pong-under-one-cpu, "),
         ("--mode free --case broadcast-32", "have no cases; name a mode that has"),
+        ("--mode long,many --case frob", "there are sleep, yield, page-fault, one, shared, own"),
+        ("--mode away --think-ns 2", "--think-ns does not apply to --mode away"),
         ("--mode condvar --threads 2", "--threads does not apply to --mode condvar"),
         ("--mode condvar --lock mcs", "no baseline has a condition variable"),
         ("--mode condvar --baseline mcs --lock near-mutex", "no baseline has a condition variable"),

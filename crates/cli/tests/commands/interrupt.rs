@@ -81,6 +81,47 @@ fn bench_leaves_valid_files_that_say_that_they_are_partial() {
     );
 }
 
+/// The processes of this group of processes: a helper leads its own group.
+fn helpers_of(child: u32) -> Vec<String> {
+    let all = Command::new("ps").args(["-eo", "args"]).output().expect("there is a ps").stdout;
+    let of_child = |line: &&str| line.ends_with(&format!(" bench-helper compute {child}"));
+    String::from_utf8_lossy(&all).lines().filter(of_child).map(str::to_owned).collect()
+}
+
+/// Starts a benchmark beside a process that computes, and waits until that process runs.
+fn started_beside() -> Child {
+    let child = started("bench --mode beside --lock mcs,ticket --threads 2 --rounds 1000 --duration-ms 20");
+    while helpers_of(child.id()).is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+#[test]
+fn no_helper_is_left_behind_by_an_interruption() {
+    let child = started_beside();
+    let id = child.id();
+    send_interrupt(&child);
+    let run = child.wait_with_output().expect("it ends");
+    assert_eq!(run.status.code(), Some(130), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(helpers_of(id), [""; 0]);
+    let run = interrupted("bench --mode start --lock mcs,ticket --rounds 10000", Duration::from_secs(1));
+    let out = String::from_utf8_lossy(&run.stdout);
+    assert_eq!(run.status.code(), Some(130), "{out}");
+    assert!(out.starts_with("PARTIAL: "), "{out}");
+}
+
+#[test]
+fn a_helper_ends_with_a_process_that_is_killed() {
+    let mut child = started_beside();
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    // The system ends it. Only a hang of the test would show that it does not.
+    while !helpers_of(child.id()).is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn simulate_leaves_valid_files_that_say_that_they_are_partial() {
     let args = "simulate --machine haswell-ex-4s --lock mcs --threads 4 --seeds 10000";

@@ -13,7 +13,7 @@ const BASELINE: &str = "parking-lot-0.13";
 /// By default these are measured in all situations, and the other peers only where it takes little
 /// time.
 const MAIN_PEERS: [&str; 3] = ["std", BASELINE, "pthread-mutex"];
-/// In the modes with cases, this is measured by default too.
+/// In the modes that have situations of their own, this is measured by default too.
 const OLDER_PEER: &str = "parking-lot-0.12";
 
 #[derive(Debug, thiserror::Error)]
@@ -59,11 +59,11 @@ impl Selected {
         let Candidate::Peer(peer) = self.lock else { return true };
         match self.reason {
             Reason::Named => true,
-            Reason::OneOfAll => mode != Mode::Oversubscribed || peer.waiters == Waiters::Leave,
+            Reason::OneOfAll => !mode.is_crowded() || peer.waiters == Waiters::Leave,
             Reason::Unasked => {
                 MAIN_PEERS.contains(&peer.name)
                     || matches!(mode, Mode::Uncontended | Mode::Parallel)
-                    || mode.case().is_some() && peer.name == OLDER_PEER
+                    || peer.name == OLDER_PEER && (mode.point().is_some() || mode == Mode::Beside)
             }
         }
     }
@@ -123,8 +123,12 @@ impl Choice {
     }
 
     /// The situations, with the locks that are measured in each. Reports locks that are left out
-    /// since they lack what a mode needs.
-    pub fn cells(&self, situations: Vec<(Mode, Point)>) -> Result<Vec<Cell>, UnfitLock> {
+    /// since they lack what a mode needs. Without a given window, a mode may have a longer one.
+    pub fn cells(
+        &self,
+        situations: Vec<(Mode, Point)>,
+        given_ms: Option<u64>,
+    ) -> Result<Vec<Cell>, UnfitLock> {
         let mut left_out: Vec<&str> = Vec::new();
         let mut cell = |(mode, point): (Mode, Point)| {
             let measured = self.chosen.iter().filter(|chosen| chosen.is_measured(mode));
@@ -134,7 +138,7 @@ impl Choice {
             let is_baseline =
                 |lock: &Candidate| self.baselines.iter().any(|other| other.name() == lock.name());
             match locks.iter().any(is_baseline) {
-                true => Ok(Cell { mode, point, locks }),
+                true => Ok(Cell { mode, point, locks, own: mode.least().filter(|_| given_ms.is_none()) }),
                 false => Err(UnfitLock::NoCondvar(mode)),
             }
         };

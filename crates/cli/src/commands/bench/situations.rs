@@ -1,6 +1,9 @@
 //! The situations in which locks are measured.
 
-use nearlock_bench::bench::{self, CONDVAR_CASES, Calls, Grid, HANDOVER_SECTION_NS, Mode, Point, TestBed};
+use nearlock_bench::bench::{
+    self, BESIDE_THINK_NS, BESIDE_THREADS, CONDVAR_CASES, Calls, Grid, HANDOVER_SECTION_NS, LONG_CASES,
+    MANY_CASES, Mode, Point, TestBed, WAKE_CASES,
+};
 use nearlock_lab::names;
 
 use crate::args::threads::{self, EmptyRange};
@@ -57,6 +60,12 @@ fn with_cases(mode: BenchMode) -> Vec<Mode> {
         BenchMode::Open1 => vec![Mode::Calls(Calls::Open1)],
         BenchMode::Lock2 => vec![Mode::Calls(Calls::Lock2)],
         BenchMode::Condvar => CONDVAR_CASES.iter().map(Mode::Condvar).collect(),
+        BenchMode::Long => LONG_CASES.iter().map(Mode::Long).collect(),
+        BenchMode::Many => MANY_CASES.iter().map(Mode::Many).collect(),
+        BenchMode::Away => vec![Mode::Away],
+        BenchMode::Wake => WAKE_CASES.iter().map(Mode::Wake).collect(),
+        BenchMode::Start => vec![Mode::Start],
+        BenchMode::Beside => vec![Mode::Beside],
     }
 }
 
@@ -131,9 +140,10 @@ impl Asked<'_> {
             Mode::Uncontended => {
                 &[(threads, "one thread"), (section, "empty sections"), (think, "nothing between sections")]
             }
-            Mode::Condvar(_) => &[
-                (threads, "cases with their own numbers of threads"),
-                (section, "cases with their own sections"),
+            Mode::Beside => &[(readers, "writers only")],
+            Mode::Condvar(_) | Mode::Long(_) | Mode::Many(_) | Mode::Away | Mode::Wake(_) | Mode::Start => &[
+                (threads, "its own numbers of threads"),
+                (section, "its own sections"),
                 (think, "nothing between sections"),
                 (readers, "writers only"),
             ],
@@ -150,7 +160,7 @@ impl Asked<'_> {
 
     /// Refuses numbers of threads that no mode has.
     fn threads_fit(&self) -> Result<(), UnfitFlag> {
-        let many = |mode: &&Mode| mode.has_sections() || matches!(mode, Mode::Calls(_));
+        let many = |mode: &&Mode| mode.has_sections() || matches!(mode, Mode::Calls(_) | Mode::Beside);
         let modes: Vec<_> = self.modes.iter().filter(many).map(|&mode| self.range(mode)).collect();
         for threads in threads::resolve(&self.args.threads, self.machine.cpus)? {
             if threads > bench::THREADS_MAX {
@@ -195,7 +205,13 @@ impl Asked<'_> {
                     self.read_percents().into_iter().filter(|percent| percent.as_ref().is_none_or(is_one));
                 fitting.map(|read_percent| Point { read_percent, ..Point::ALONE }).collect()
             }
-            Mode::Condvar(case) => vec![Point::of_case(case.threads)],
+            Mode::Beside => {
+                let threads = BESIDE_THREADS.map(ThreadRange::exactly);
+                self.of_threads(mode, &threads, &[0], &[BESIDE_THINK_NS])?
+            }
+            Mode::Condvar(_) | Mode::Long(_) | Mode::Many(_) | Mode::Away | Mode::Wake(_) | Mode::Start => {
+                mode.point().into_iter().collect()
+            }
             Mode::Handover => or_default(&args.section_ns, &[HANDOVER_SECTION_NS])
                 .iter()
                 .copied()
