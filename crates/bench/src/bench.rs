@@ -27,6 +27,7 @@
 //! | `start.rs`, `beside.rs`, `helper.rs` | measurements that start processes |
 //! | `stepping.rs`, `atomics.rs` | counts of instructions and atomic read-modify-writes |
 //! | `summary.rs` | means over situations |
+//! | `gates.rs` | what `near-mutex` must reach |
 //! | `crew.rs`, `wait.rs` | threads that start together, and the end of a run |
 //! | `machine.rs` | the machine: description, CPUs, cost of the clock, calibrated work |
 //! | `statistics.rs` | quartiles, Jain's index, histograms of waits |
@@ -38,6 +39,7 @@ mod calls;
 mod candidate;
 mod condvar;
 mod crew;
+mod gates;
 mod handover;
 mod helper;
 mod long;
@@ -69,6 +71,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub use beside::{BESIDE_THINK_NS, BESIDE_THREADS};
 pub use candidate::Candidate;
 pub use condvar::{CONDVAR_CASES, CondvarCase};
+pub use gates::{Gate, Verdict};
 pub use helper::{Helper, compute};
 pub use long::{LONG_CASES, LongCase};
 pub(crate) use machine::pin;
@@ -76,11 +79,12 @@ pub use machine::{Calibration, TestBed};
 pub use many::{MANY_CASES, ManyCase};
 pub use mode::{Grid, HANDOVER_SECTION_NS, Mode, Point, THREADS_MAX};
 pub use nearlock_workload::will_it_scale::Calls;
-pub use peers::{MissingPeer, PEERS, Peer, Waiters};
+pub use peers::{MissingPeer, PEERS, Peer, Unfit, Waiters};
 pub use plan::{Cell, Plan};
 pub use rows::{Failed, Report, Row, Spread};
 use run::Run;
 pub(crate) use statistics::{Quartiles, median};
+pub use uncontended::{STORES_CASES, StoresCase};
 pub use wake::{WAKE_CASES, WakeCase};
 
 /// Misbehaviour of a lock.
@@ -179,6 +183,7 @@ pub fn run(
         nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
     }
     let mut report = Report::default();
+    let mut gates = gates::Collected::new();
     for cell in &plan.cells {
         let mut order = Order::new(cell.locks.len());
         // The samples of each lock; `None` after a failure of the lock.
@@ -227,11 +232,13 @@ pub fn run(
             break;
         }
         report.add(plan, cell, &samples);
+        gates.add(cell, &samples);
         if report.is_partial {
             break;
         }
     }
     report.rows.extend(summary::of(&report.rows, plan));
+    report.gates = gates.results();
     Ok(report)
 }
 

@@ -64,6 +64,8 @@ pub const PEERS: &[&str] = &[
     "nsync",
     "absl",
     "near-mutex-called",
+    "bare-exchange",
+    "bare-compare-exchange",
     "std-rwlock",
     "parking-lot-0.12-rwlock",
 ];

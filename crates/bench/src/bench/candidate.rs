@@ -10,7 +10,7 @@ use nearlock_os::{Os, OutOfRange, SpinThenYield};
 use super::BenchError;
 use super::atomics;
 use super::mode::{Mode, Point};
-use super::peers::{PEERS, Peer};
+use super::peers::{PEERS, Peer, Unfit};
 use super::run::Run;
 use super::sample::Outcome;
 use super::start::{self, FirstLock};
@@ -68,14 +68,18 @@ impl Candidate {
         }
     }
 
-    /// Whether the mode can be measured with it: a case of condition variables needs a lock that
-    /// has one.
-    pub fn suits(self, mode: Mode) -> bool {
+    /// The reason why the mode cannot be measured with it, if it cannot.
+    pub fn unfit_for(self, mode: Mode) -> Option<Unfit> {
         match (self, mode) {
-            (Self::Lock(lock), Mode::Condvar(_)) => lock.name == NEAR_MUTEX,
-            (Self::Lock(_), _) => true,
-            (Self::Peer(peer), mode) => peer.suits(mode),
+            (Self::Lock(lock), Mode::Condvar(_)) if lock.name != NEAR_MUTEX => Some(Unfit::NoCondvar),
+            (Self::Lock(_), _) => None,
+            (Self::Peer(peer), mode) => peer.unfit_for(mode),
         }
+    }
+
+    /// Whether the mode can be measured with it.
+    pub fn suits(self, mode: Mode) -> bool {
+        self.unfit_for(mode).is_none()
     }
 
     /// Size of the lock, without queue nodes.
@@ -96,8 +100,8 @@ impl Candidate {
         }
     }
 
-    /// The time of the first lock and unlock of this process, in ns. Starts threads that sleep until
-    /// the process ends.
+    /// The time of the first lock and unlock of this process, in ns. Starts threads that sleep
+    /// until the process ends.
     ///
     /// # Errors
     ///

@@ -9,6 +9,7 @@ use super::condvar::{CondvarCase, Kind, Place};
 use super::long::LongCase;
 use super::machine::TestBed;
 use super::many::ManyCase;
+use super::uncontended::StoresCase;
 use super::wake::WakeCase;
 use super::{away, beside, start, wake};
 
@@ -17,6 +18,9 @@ use super::{away, beside, start, wake};
 pub enum Mode {
     /// One thread that locks and unlocks without contention.
     Uncontended,
+    /// As [`Mode::Uncontended`], with sections that write to cache lines, in one of
+    /// [`STORES_CASES`](super::STORES_CASES). The time of the writes is included.
+    Stores(&'static StoresCase),
     /// Threads in sections, each pinned to its own core. Measures sections per time, shares, waits
     /// and CPU time.
     Parallel,
@@ -54,7 +58,7 @@ impl Mode {
     /// Its name, in one word.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::Uncontended => "uncontended",
+            Mode::Uncontended | Mode::Stores(_) => "uncontended",
             Mode::Parallel => "parallel",
             Mode::Free => "free",
             Mode::Oversubscribed => "oversubscribed",
@@ -73,6 +77,7 @@ impl Mode {
     /// The name of the case, in a mode that has several.
     pub fn case(self) -> Option<&'static str> {
         match self {
+            Mode::Stores(case) => Some(case.name),
             Mode::Condvar(case) => Some(case.name),
             Mode::Long(case) => Some(case.name),
             Mode::Many(case) => Some(case.name),
@@ -107,7 +112,7 @@ impl Mode {
     /// The only number of threads of the mode, or of its case, if there is only one.
     fn threads_alone(self) -> Option<usize> {
         match self {
-            Mode::Uncontended => Some(1),
+            Mode::Uncontended | Mode::Stores(_) => Some(1),
             Mode::Handover => Some(HANDOVER_THREADS),
             Mode::Condvar(case) => Some(case.threads),
             Mode::Long(case) => Some(case.threads),

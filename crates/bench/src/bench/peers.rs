@@ -1,6 +1,7 @@
 //! Peers: locks of other libraries, for comparison with ours. They run only natively, since their
 //! source is not written over a platform. Their waiters wait as the peer's own code does.
 
+mod bare;
 mod called;
 #[cfg(target_os = "linux")]
 mod foreign;
@@ -64,6 +65,17 @@ pub enum Waiters {
     Stay,
 }
 
+/// The reason why a mode cannot be measured with a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Unfit {
+    /// Only uncontended modes are for controls.
+    #[error("it is a control for --mode uncontended")]
+    Control,
+    /// It has no condition variable.
+    #[error("it has no condition variable")]
+    NoCondvar,
+}
+
 /// The functions that measure a lock.
 #[derive(Debug)]
 pub(super) struct Lock {
@@ -72,6 +84,8 @@ pub(super) struct Lock {
     pub size_bytes: fn() -> usize,
     pub measure: fn(Run<'_>) -> Outcome,
     pub first_lock_ns: fn() -> u64,
+    /// Whether it is a control, which only the uncontended modes measure.
+    pub is_control: bool,
     /// Measures with readers, if the lock has readers.
     pub measure_mixed: Option<fn(Run<'_>) -> Outcome>,
     /// Measures in a case of condition variables, if the lock has one.
@@ -99,6 +113,8 @@ pub const PEERS: &[Peer] = &[
     peer("nsync", "nsync_mu of nsync (C)", Leave, foreign::NSYNC_MU),
     peer("absl", "absl::Mutex of Abseil (C++)", Leave, foreign::ABSL_MUTEX),
     peer("near-mutex-called", "our near-mutex behind function calls, to show their cost", Leave, called::NEAR_MUTEX),
+    peer("bare-exchange", "control: an exchange to lock and a store to unlock, for uncontended only", Stay, bare::EXCHANGE),
+    peer("bare-compare-exchange", "control: a compare-exchange to lock and a store to unlock, for uncontended only", Stay, bare::COMPARE_EXCHANGE),
     peer("std-rwlock", "std::sync::RwLock of the compiler's standard library", Leave, of_rw::<rwlocks::Std>()),
     peer("parking-lot-0.12-rwlock", "parking_lot::RwLock of the crate parking_lot 0.12", Leave, of_rw::<rwlocks::ParkingLot>()),
 ];
@@ -114,6 +130,7 @@ const fn of<L: RawLock>() -> Option<Lock> {
         size_bytes: || size_of::<L>(),
         measure,
         first_lock_ns: start::first_lock_ns::<L>,
+        is_control: false,
         measure_mixed: None,
         measure_condvar: None,
     })
@@ -164,11 +181,14 @@ impl Peer {
         self.lock.as_ref().is_some_and(|lock| lock.measure_mixed.is_some())
     }
 
-    /// Whether the mode can be measured with it.
-    pub(super) fn suits(&self, mode: Mode) -> bool {
+    /// The reason why the mode cannot be measured with it, if it cannot.
+    pub(super) fn unfit_for(&self, mode: Mode) -> Option<Unfit> {
+        let lock = self.lock.as_ref()?;
         match mode {
-            Mode::Condvar(_) => self.lock.as_ref().is_some_and(|lock| lock.measure_condvar.is_some()),
-            _ => true,
+            Mode::Uncontended | Mode::Stores(_) => None,
+            _ if lock.is_control => Some(Unfit::Control),
+            Mode::Condvar(_) if lock.measure_condvar.is_none() => Some(Unfit::NoCondvar),
+            _ => None,
         }
     }
 

@@ -76,7 +76,9 @@ impl Plan {
         const MANY: Duration = Duration::from_millis(30);
         let window = self.window_of(cell);
         match cell.mode {
-            Mode::Uncontended | Mode::Handover | Mode::Wake(_) | Mode::Start => window + RUN,
+            Mode::Uncontended | Mode::Stores(_) | Mode::Handover | Mode::Wake(_) | Mode::Start => {
+                window + RUN
+            }
             mode => {
                 let setup = if matches!(mode, Mode::Many(_)) { MANY } else { RUN };
                 super::throughput::takes(window) + setup + THREAD * cell.point.threads as u32

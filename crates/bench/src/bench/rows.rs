@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::Failure;
 use super::candidate::Candidate;
+use super::gates::Gate;
 use super::mode::{Mode, Point};
 use super::plan::{Cell, Plan};
 use super::sample::Sample;
@@ -122,6 +123,8 @@ pub struct Report {
     /// A row for each situation, baseline and lock, in this order, without locks that failed. The
     /// means follow.
     pub rows: Vec<Row>,
+    /// The gates whose situations were measured. None after a hang.
+    pub gates: Vec<Gate>,
     /// The locks that failed. A hang ends the benchmark, because the threads that are left behind
     /// would disturb further measurements.
     pub failed: Vec<Failed>,

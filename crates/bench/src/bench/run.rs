@@ -63,6 +63,7 @@ impl Run<'_> {
             Mode::Start => unreachable!("it is measured by `Candidate::measure`"),
             Mode::Condvar(_) => unreachable!("it is measured by `of_condvar`"),
             Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(window))),
+            Mode::Stores(case) => Ok(Ok(uncontended::measure_stores::<L>(case, window))),
             Mode::Handover => {
                 handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, window)
             }

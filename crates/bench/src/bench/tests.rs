@@ -34,11 +34,12 @@ fn algorithms_and_peers() -> Vec<&'static str> {
     everything().into_iter().filter(|name| !is_preset(name)).collect()
 }
 
-/// The locks that are meant to work, and the peers that are available.
+/// The locks that are meant to work, and the peers that are available, except controls.
 fn everything() -> Vec<&'static str> {
+    let is_there = |peer: &&Peer| peer.obtain().is_ok() && peer.unfit_for(Mode::Free).is_none();
     Subject::working()
         .map(|lock| lock.name)
-        .chain(PEERS.iter().filter(|peer| peer.obtain().is_ok()).map(|peer| peer.name))
+        .chain(PEERS.iter().filter(is_there).map(|peer| peer.name))
         .collect()
 }
 
@@ -199,6 +200,33 @@ fn models_of_mutexes_make_as_many_atomics_as_the_originals() {
     for rows in report(&plan).rows.chunks(2) {
         assert_eq!(rows[0].rmw_per_op, rows[1].rmw_per_op, "{}", rows[0].lock);
     }
+}
+
+#[test]
+fn a_section_may_write_to_lines() {
+    let locks = ["near-mutex", "bare-exchange", "bare-compare-exchange"];
+    let instructions = |mode: Mode| {
+        let report = report(&plan(mode, &locks));
+        assert!(report.rows.iter().all(|row| row.ns_per_op > Some(0.0)), "{report:?}");
+        assert!(report.rows.iter().all(|row| row.mode == "uncontended" && row.case == mode.case()));
+        report.rows.iter().map(|row| row.instructions_per_op).collect::<Vec<_>>()
+    };
+    let counts = [Mode::Uncontended, Mode::Stores(&STORES_CASES[0]), Mode::Stores(&STORES_CASES[1])];
+    let [none, one, four] = counts.map(instructions);
+    for ((none, one), four) in none.into_iter().zip(one).zip(four) {
+        assert!(none.is_none() || none < one && one < four, "{none:?} {one:?} {four:?}");
+    }
+}
+
+#[test]
+fn gates_are_computed_from_the_rounds() {
+    let mut plan = plan(Mode::Uncontended, &["near-mutex", "bare-exchange"]);
+    plan.rounds = 7;
+    plan.window = Duration::from_micros(100);
+    let gates = report(&plan).gates;
+    let found: Vec<_> = gates.iter().map(|gate| (gate.name, gate.baseline, gate.rounds)).collect();
+    assert_eq!(found, [("uncontended", Some("bare-exchange"), 7)]);
+    assert!(gates[0].value > 0.0 && gates[0].verdict.is_some(), "{gates:?}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Uncontended: the cost of a lock for one thread without contention.
 
 use std::hint::black_box;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_workload::locktorture::OwnLine;
 
 use super::sample::Sample;
 use super::statistics::median;
@@ -25,6 +28,26 @@ fn with_lock<L: RawLock>(lock: &L, node: &L::Node, pairs: u32) {
         }
         // Keep iterations apart. (Passing the lock to `black_box` would send its address through
         // memory. Locked instructions do not let that cost overlap.)
+        black_box(());
+    }
+}
+
+/// Locks, writes to each of these lines, and unlocks.
+#[inline(never)]
+fn with_lock_and_lines<L: RawLock, const LINES: usize>(
+    lock: &L,
+    node: &L::Node,
+    lines: &[OwnLine<AtomicU64>; LINES],
+    pairs: u32,
+) {
+    for pair in 0..pairs {
+        // SAFETY: as in `with_lock`.
+        unsafe { lock.lock(node) };
+        for line in lines {
+            line.0.store(pair.into(), Relaxed);
+        }
+        // SAFETY: as in `with_lock`.
+        unsafe { lock.unlock(node) };
         black_box(());
     }
 }
@@ -53,6 +76,44 @@ fn without_lock(pairs: u32) {
 /// One run of one lock: the time of the median batch minus the time of the median empty batch.
 pub fn measure<L: RawLock>(window: Duration) -> Sample {
     with::<L>(window, with_lock)
+}
+
+/// A case of [`Mode::Stores`](super::Mode::Stores).
+#[derive(Debug, PartialEq, Eq)]
+pub struct StoresCase {
+    /// Its name on the command line.
+    pub name: &'static str,
+    lines: Lines,
+}
+
+/// Number of cache lines that a section writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lines {
+    One,
+    Four,
+}
+
+/// All cases of [`Mode::Stores`](super::Mode::Stores).
+pub static STORES_CASES: [StoresCase; 2] =
+    [StoresCase { name: "lines-1", lines: Lines::One }, StoresCase { name: "lines-4", lines: Lines::Four }];
+
+/// One run of one lock whose sections write. The time of the writes is included.
+pub fn measure_stores<L: RawLock>(case: &StoresCase, window: Duration) -> Sample {
+    match case.lines {
+        Lines::One => with_lines::<L, 1>(window),
+        Lines::Four => with_lines::<L, 4>(window),
+    }
+}
+
+fn with_lines<L: RawLock, const LINES: usize>(window: Duration) -> Sample {
+    on_thread_of_its_own(window, &|| {
+        let (lock, node) = (OwnLine(L::default()), L::Node::default());
+        let lines: [OwnLine<AtomicU64>; LINES] = std::array::from_fn(|_| OwnLine::default());
+        Box::new(move |batch, pairs| match batch {
+            Batch::Locked => with_lock_and_lines(&lock.0, &node, &lines, pairs),
+            Batch::Empty => without_lock(pairs),
+        })
+    })
 }
 
 /// One run of one lock as a reader.

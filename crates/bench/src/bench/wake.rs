@@ -2,8 +2,8 @@
 //! that has unlocked does something else.
 //!
 //! ```text
-//! releaser   lock | barrier | sleep 1 ms | note the time; unlock | sleep, compute or lock again | barrier
-//! waiter          | barrier | lock: sleeps ...              note the time; unlock               | barrier
+//! releaser   lock | barrier | sleep 1 ms | note the time; unlock; go on as the case says | barrier
+//! waiter          | barrier | lock: sleeps ...              note the time; unlock       | barrier
 //! ```
 
 use std::sync::atomic::Ordering::Relaxed;

@@ -10,13 +10,15 @@ use super::{Format, ThreadRange, WaitPolicy, lock_list, peer, time, work_ns};
 const EXAMPLES: &str = "\
 Examples:
   nearlock bench
+  nearlock bench --full --out results
   nearlock bench --lock mcs,qspinlock,cna --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
   nearlock bench --mode uncontended --peers all --baseline std,parking-lot-0.13
   nearlock bench --mode condvar --case channel-4-4-slots-4,broadcast-32
   taskset -c 0,8 nearlock bench --mode handover        (a hand-over between these two CPUs)
 
 Without flags: near-mutex and all available peers, uncontended and in parallel; near-mutex, std,
-parking-lot-0.13 and pthread-mutex in all situations. This takes under 10 minutes.
+parking-lot-0.13 and pthread-mutex in all situations of sections, and in a choice of other modes. This
+takes under 10 minutes. --full measures everything.
 
 Each lock runs once in each round, in a random order. A ratio is the speed of a lock divided by
 that of the baseline in the same round. Figures are medians over the rounds. The ratios and their
@@ -34,7 +36,11 @@ pub struct BenchArgs {
     /// What to measure [default: uncontended,parallel,free,oversubscribed]
     #[arg(long, value_enum, ignore_case = true, value_name = "MODE,...", value_delimiter = ',')]
     pub mode: Vec<BenchMode>,
-    /// Cases of the modes that have several (docs/guide/benchmark.md lists them) [default: all]
+    /// Measure all modes in all their cases, however long it takes, and end with the table of gates
+    #[arg(long, conflicts_with_all = ["mode", "case", "read_percent"])]
+    pub full: bool,
+    /// Cases of the modes that have several (docs/guide/benchmark.md lists them) [default:
+    /// all; for uncontended: empty sections]
     #[arg(long, alias = "cases", value_name = "NAME,...", value_delimiter = ',')]
     pub case: Vec<String>,
     /// Locks (`nearlock list locks`) and peers (`nearlock list peers`), or `all`: all locks except
@@ -53,8 +59,8 @@ pub struct BenchArgs {
     /// as simulated; for beside 0]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub section_ns: Vec<u64>,
-    /// Lengths of the work between sections, in ns [default: 0,500,5000; for calls as simulated; for
-    /// beside 40]
+    /// Lengths of the work between sections, in ns [default: 0,500,5000; for calls as simulated;
+    /// for beside 40]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub think_ns: Vec<u64>,
     /// Percentage of sections that only read, for locks with readers. With --mode uncontended: 0 or
@@ -85,6 +91,19 @@ pub struct BenchArgs {
     /// How to write the results.
     #[arg(long, value_enum, ignore_case = true, default_value_t, value_name = "FORMAT")]
     pub format: Format,
+}
+
+impl BenchArgs {
+    /// Whether no flag chooses locks or situations.
+    pub fn is_plain(&self) -> bool {
+        let lists = [&self.case, &self.lock, &self.peers, &self.baseline];
+        let lengths = [&self.section_ns, &self.think_ns, &self.read_percent];
+        !self.full
+            && self.mode.is_empty()
+            && self.threads.is_empty()
+            && lists.iter().all(|list| list.is_empty())
+            && lengths.iter().all(|list| list.is_empty())
+    }
 }
 
 /// What `bench` measures.

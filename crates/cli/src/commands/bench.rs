@@ -1,6 +1,7 @@
 //! `nearlock bench`.
 
 mod choice;
+mod modes;
 mod situations;
 
 use std::io::{self, Write};
@@ -77,6 +78,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
         calibration: &calibration,
         plan: &plan,
         rows: &measured.rows,
+        gates: &measured.gates,
         is_noisy: busy(&machine).is_some() || spread.is_some(),
     };
     let extent = Extent { done, of: total, unit: "runs" };
@@ -86,7 +88,8 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     };
     let failures: Vec<String> = measured.failed.iter().map(sentence).collect();
     if let Some(out) = out {
-        write_files(&out, &result, &Provenance::now("measured", extent, failures.clone()))?;
+        let provenance = Provenance::now("measured", extent, failures.clone());
+        write_files(&out, &result, &provenance.with("gates", &measured.gates)?)?;
     }
     let mut stdout = io::stdout().lock();
     if let (Some(mark), Format::Text) = (extent.mark(), args.format) {
@@ -183,6 +186,7 @@ fn plan(args: &BenchArgs, machine: &TestBed) -> anyhow::Result<Plan> {
     };
     Ok(match args.duration_ms {
         Some(_) => plan,
+        None if args.full => plan,
         None => plan.within(LIMIT, WINDOW_LEAST, WINDOW_MOST),
     })
 }

@@ -1,11 +1,12 @@
 //! The benchmark's figures, for people.
 
+mod gates;
 mod html;
 mod summary;
 
 use std::io::{self, Write};
 
-use nearlock_bench::bench::{Calibration, Calls, Cell, Mode, Plan, Point, Row, TestBed};
+use nearlock_bench::bench::{Calibration, Calls, Cell, Gate, Mode, Plan, Point, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 
 use super::text::{figures, paragraph};
@@ -18,11 +19,12 @@ pub struct Measured<'a> {
     pub calibration: &'a Calibration,
     pub plan: &'a Plan,
     pub rows: &'a [Row],
+    pub gates: &'a [Gate],
     /// Whether other programs ran meanwhile, or the rounds differ much.
     pub is_noisy: bool,
 }
 
-/// The conditions, a table for each situation, the means and the verdict.
+/// The conditions, a table for each situation, the means, the verdict and the gates.
 pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
     let Measured { plan, rows, .. } = *result;
     paragraph(out, &conditions(result))?;
@@ -44,7 +46,7 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
             paragraph(out, &format!("\n{verdict}"))?;
         }
     }
-    Ok(())
+    gates::text(out, result.gates)
 }
 
 /// The heading of a situation.
@@ -135,7 +137,9 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
                 cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
                 cells.extend(waits());
             }
-            Mode::Uncontended => cells.extend([count(row.rmw_per_op), count(row.instructions_per_op)]),
+            Mode::Uncontended | Mode::Stores(_) => {
+                cells.extend([count(row.rmw_per_op), count(row.instructions_per_op)])
+            }
             Mode::Handover | Mode::Start => cells.extend(waits()),
             Mode::Away | Mode::Wake(_) => {
                 cells.push(figure(row.cpu_ns_per_op));
@@ -167,7 +171,7 @@ fn columns_of(mode: Mode) -> &'static [&'static str] {
         | Mode::Long(_)
         | Mode::Many(_)
         | Mode::Beside => &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"],
-        Mode::Uncontended => &["rmw/op", "ins/op", "bytes"],
+        Mode::Uncontended | Mode::Stores(_) => &["rmw/op", "ins/op", "bytes"],
         Mode::Handover | Mode::Start => &["p99.9 us", "max us", "bytes"],
         Mode::Away | Mode::Wake(_) => &["cpu ns/op", "p99.9 us", "max us", "bytes"],
     }
@@ -235,8 +239,9 @@ fn meaning(mode: Mode) -> &'static str {
             "ns/op: wall time per section of 4 cache lines, all threads together, while another process \
              computes; cpu ns/op: without that process"
         }
-        Mode::Uncontended => {
-            "ns/op: lock and unlock by one thread, without the loop around them; ins/op, rmw/op: their \
+        Mode::Uncontended | Mode::Stores(_) => {
+            "ns/op: lock and unlock by one thread, without the loop around them, but with the writes to the \
+             lines, if any; ins/op, rmw/op: their \
              instructions, and atomic read-modify-writes among them, counted one by one"
         }
         Mode::Handover => {
@@ -287,7 +292,7 @@ mod tests {
         plan: &'a Plan,
         rows: &'a [Row],
     ) -> Measured<'a> {
-        Measured { machine, calibration, plan, rows, is_noisy: false }
+        Measured { machine, calibration, plan, rows, gates: &[], is_noisy: false }
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub struct Provenance {
     warnings: Vec<String>,
     /// Locks and cells that failed, a sentence each. They have no rows.
     failures: Vec<String>,
+    /// More keys of a file, with their values as JSON.
+    #[serde(skip)]
+    more: Vec<(&'static str, String)>,
 }
 
 impl Provenance {
@@ -69,17 +72,32 @@ impl Provenance {
             mark: extent.mark(),
             warnings: WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             failures,
+            more: Vec::new(),
         }
     }
 
+    /// Adds a key and its value to files in JSON.
+    ///
+    /// # Errors
+    ///
+    /// If the value has no form in JSON.
+    pub fn with(mut self, key: &'static str, value: &impl Serialize) -> serde_json::Result<Self> {
+        self.more.push((key, serde_json::to_string(value)?));
+        Ok(self)
+    }
+
     /// Writes the head, and the rows, which `rows` has in this format. JSON is an object with the
-    /// keys `provenance` and `rows`. In CSV, lines that begin with `#` come before the header.
+    /// keys `provenance` and `rows`, and more if there are. In CSV, lines that begin with `#` come
+    /// before the header.
     pub fn write(&self, out: &mut impl Write, format: Format, rows: &[u8]) -> io::Result<()> {
         match format {
             Format::Json => {
                 let provenance = serde_json::to_string(self)?;
                 write!(out, "{{\n\"provenance\": {provenance},\n\"rows\": ")?;
                 out.write_all(rows)?;
+                for (key, value) in &self.more {
+                    writeln!(out, ",\n\"{key}\": {value}")?;
+                }
                 writeln!(out, "}}")
             }
             Format::Csv => {

@@ -185,7 +185,7 @@ pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
     }
     if let Some(alone) = of_baseline.iter().find(|row| row.lock == lock && row.threads == Some(1))
         && let Some(ratio) = alone.ratio
-        && alone.mode == "uncontended"
+        && (alone.mode, alone.case) == ("uncontended", None)
     {
         let space = if text.is_empty() { "" } else { " " };
         text += &format!("{space}Uncontended, {lock} is {} times as fast as {baseline}.", times(ratio));

@@ -187,11 +187,7 @@ fn cases_of_condition_variables_can_be_selected() {
     let of = |case| ["near-mutex", "std"].map(|lock| (Some(case), Some(lock), Some("near-mutex")));
     assert_eq!(found, [of("ping-pong-under-one-cpu"), of("broadcast-32")].concat());
     let run = nearlock(&format!("bench --mode condvar --case broadcast-32 --lock mcs,Mutex {QUICK}"));
-    assert!(
-        run.err.contains("left out of condvar, since they have no condition variable: mcs"),
-        "{}",
-        run.err
-    );
+    assert!(run.err.contains("left out of condvar: mcs: it has no condition variable"), "{}", run.err);
     assert!(run.out.contains("\ncondvar broadcast-32: 33 threads\n"), "{}", run.out);
     assert_fits(&run.out);
 }
@@ -212,6 +208,37 @@ fn long_sections_many_locks_and_sleepers_have_rows() {
     let run = nearlock(&format!("bench --mode long,away,wake --case yield,busy --lock near-mutex {QUICK}"));
     let headings = ["\nlong yield: 64 threads\n", "\naway: 9 threads\n", "\nwake busy: 2 threads\n"];
     assert!(headings.iter().all(|heading| run.out.contains(heading)), "{}", run.out);
+    assert_fits(&run.out);
+}
+
+#[test]
+fn uncontended_sections_may_write_lines() {
+    let rows = rows("--mode uncontended --case lines-1,lines-4 --lock near-mutex --peers bare-exchange");
+    let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str()).collect();
+    assert_eq!(cases, [Some("lines-1"), Some("lines-1"), Some("lines-4"), Some("lines-4")]);
+}
+
+#[test]
+fn gates_are_in_the_text_and_in_the_files() {
+    let directory = std::env::temp_dir().join(format!("nearlock-gates-{}", std::process::id()));
+    let run = nearlock(&format!(
+        "bench --mode uncontended --lock near-mutex --peers bare-exchange --rounds 7 --duration-ms 1 --out {}",
+        directory.display()
+    ));
+    assert_eq!(run.code, 0, "{}", run.err);
+    let read = |name: &str| std::fs::read_to_string(directory.join(name)).expect(name);
+    let (json, html): (Value, _) =
+        (serde_json::from_str(&read("bench.json")).expect("JSON"), read("bench.html"));
+    std::fs::remove_dir_all(&directory).expect("it is there");
+    let gate = &json["gates"][0];
+    assert_eq!((&gate["name"], &gate["rounds"]), (&"uncontended".into(), &7.into()), "{json}");
+    assert!(gate["value"].as_f64() > Some(0.0) && gate["verdict"].is_string(), "{gate}");
+    assert!(html.contains("<h2>Gates of near-mutex</h2>"), "{html}");
+    assert!(
+        run.out.contains("\ngates of near-mutex\n") && run.out.contains(" of 1 gates hold"),
+        "{}",
+        run.out
+    );
     assert_fits(&run.out);
 }
 
@@ -354,11 +381,19 @@ fn mistakes_are_named() {
         ),
         ("--mode condvar --case frob", "--case frob: no such case; there are ping-pong-under-one-cpu, "),
         ("--mode free --case broadcast-32", "have no cases; name a mode that has"),
+        (
+            "--mode free --peers bare-exchange --lock mcs --baseline bare-exchange",
+            "it is a control for --mode uncontended",
+        ),
+        ("--full --mode free", "--mode"),
         ("--mode long,many --case frob", "there are sleep, yield, page-fault, one, shared, own"),
         ("--mode away --think-ns 2", "--think-ns does not apply to --mode away"),
         ("--mode condvar --threads 2", "--threads does not apply to --mode condvar"),
-        ("--mode condvar --lock mcs", "no baseline has a condition variable"),
-        ("--mode condvar --baseline mcs --lock near-mutex", "no baseline has a condition variable"),
+        ("--mode condvar --lock mcs", "no baseline can be measured in it; mcs: it has no condition variable"),
+        (
+            "--mode condvar --baseline mcs --lock near-mutex",
+            "no baseline can be measured in it; mcs: it has no condition variable",
+        ),
         ("--mode uncontended --threads 2", "--threads does not apply to --mode uncontended"),
         ("--mode uncontended --section-ns 2", "--section-ns does not apply"),
         ("--mode handover --think-ns 2", "--think-ns does not apply to --mode handover"),

@@ -1,6 +1,8 @@
 //! The locks that are measured, and their situations.
 
-use nearlock_bench::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Waiters};
+use std::collections::BTreeSet;
+
+use nearlock_bench::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Unfit, Waiters};
 use nearlock_lab::locks::{self, entries};
 use nearlock_lab::{Family, SUBJECTS, Subject};
 
@@ -21,9 +23,10 @@ pub enum UnfitLock {
     #[error("--read-percent: {lock} has no readers; these have: {}", with_readers().join(", "))]
     NoReaders { lock: &'static str },
     #[error(
-        "--mode {}: no baseline has a condition variable; name one with --baseline, for example {BASELINE}", .0.name()
+        "--mode {mode}: no baseline can be measured in it; {lock}: {reason}; name another one with --baseline, for \
+         example {BASELINE}"
     )]
-    NoCondvar(Mode),
+    NoBaseline { mode: &'static str, lock: &'static str, reason: Unfit },
 }
 
 /// The names of all algorithms and peers that have readers.
@@ -59,10 +62,12 @@ impl Selected {
         let Candidate::Peer(peer) = self.lock else { return true };
         match self.reason {
             Reason::Named => true,
+            Reason::OneOfAll if self.lock.unfit_for(mode) == Some(Unfit::Control) => false,
             Reason::OneOfAll => !mode.is_crowded() || peer.waiters == Waiters::Leave,
+            Reason::Unasked if self.lock.unfit_for(mode).is_some() => false,
             Reason::Unasked => {
                 MAIN_PEERS.contains(&peer.name)
-                    || matches!(mode, Mode::Uncontended | Mode::Parallel)
+                    || matches!(mode, Mode::Uncontended | Mode::Stores(_) | Mode::Parallel)
                     || peer.name == OLDER_PEER && (mode.point().is_some() || mode == Mode::Beside)
             }
         }
@@ -129,25 +134,28 @@ impl Choice {
         situations: Vec<(Mode, Point)>,
         given_ms: Option<u64>,
     ) -> Result<Vec<Cell>, UnfitLock> {
-        let mut left_out: Vec<&str> = Vec::new();
-        let mut cell = |(mode, point): (Mode, Point)| {
-            let measured = self.chosen.iter().filter(|chosen| chosen.is_measured(mode));
-            let (suiting, other): (Vec<_>, Vec<_>) = measured.partition(|chosen| chosen.lock.suits(mode));
-            left_out.extend(other.iter().map(|chosen| chosen.lock.name()));
-            let locks: Vec<_> = suiting.iter().map(|chosen| chosen.lock).collect();
+        let mut left_out = BTreeSet::new();
+        let mut cells = Vec::new();
+        for (mode, point) in situations {
+            let mut locks = Vec::new();
+            for Selected { lock, .. } in self.chosen.iter().filter(|chosen| chosen.is_measured(mode)) {
+                match lock.unfit_for(mode) {
+                    None => locks.push(*lock),
+                    Some(reason) => _ = left_out.insert((mode.name(), reason, lock.name())),
+                }
+            }
             let is_baseline =
                 |lock: &Candidate| self.baselines.iter().any(|other| other.name() == lock.name());
-            match locks.iter().any(is_baseline) {
-                true => Ok(Cell { mode, point, locks, own: mode.least().filter(|_| given_ms.is_none()) }),
-                false => Err(UnfitLock::NoCondvar(mode)),
+            if !locks.iter().any(is_baseline) {
+                let unfit = |lock: &Candidate| Some((lock.name(), lock.unfit_for(mode)?));
+                if let Some((lock, reason)) = self.baselines.iter().find_map(unfit) {
+                    return Err(UnfitLock::NoBaseline { mode: mode.name(), lock, reason });
+                }
             }
-        };
-        let cells = situations.into_iter().map(&mut cell).collect::<Result<_, _>>()?;
-        left_out.sort_unstable();
-        left_out.dedup();
-        if !left_out.is_empty() {
-            let names = left_out.join(", ");
-            report::say(format_args!("left out of condvar, since they have no condition variable: {names}"));
+            cells.push(Cell { mode, point, locks, own: mode.least().filter(|_| given_ms.is_none()) });
+        }
+        for (mode, reason, lock) in left_out {
+            report::say(format_args!("left out of {mode}: {lock}: {reason}"));
         }
         Ok(cells)
     }

@@ -1,13 +1,12 @@
 //! The situations in which locks are measured.
 
 use nearlock_bench::bench::{
-    self, BESIDE_THINK_NS, BESIDE_THREADS, CONDVAR_CASES, Calls, Grid, HANDOVER_SECTION_NS, LONG_CASES,
-    MANY_CASES, Mode, Point, TestBed, WAKE_CASES,
+    self, BESIDE_THINK_NS, BESIDE_THREADS, Grid, HANDOVER_SECTION_NS, Mode, Point, TestBed,
 };
-use nearlock_lab::names;
 
+use super::modes::{self, UnknownCase};
 use crate::args::threads::{self, EmptyRange};
-use crate::args::{BenchArgs, BenchMode, ThreadRange};
+use crate::args::{BenchArgs, ThreadRange};
 
 /// A flag that does not apply to the modes, or that they cannot satisfy.
 #[derive(Debug, thiserror::Error)]
@@ -24,18 +23,10 @@ pub enum UnfitFlag {
         "--read-percent {percent}: --mode uncontended measures lock and unlock of a writer (0) or a reader (100)"
     )]
     HalfAReader { percent: u64 },
-    #[error("--case {case}: {}", cases(.known))]
-    UnknownCase { case: String, known: Vec<&'static str> },
+    #[error(transparent)]
+    UnknownCase(#[from] UnknownCase),
     #[error(transparent)]
     EmptyRange(#[from] EmptyRange),
-}
-
-/// The names of the cases that there are.
-fn cases(known: &[&str]) -> String {
-    match known {
-        [] => "the requested modes have no cases; name a mode that has, as in --mode condvar".to_owned(),
-        known => format!("no such case; there are {}", known.join(", ")),
-    }
 }
 
 /// The range of each mode.
@@ -44,53 +35,8 @@ fn ranges(modes: &[(Mode, usize, usize)]) -> String {
     modes.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// The default modes.
-const MODES: [Mode; 4] = [Mode::Uncontended, Mode::Parallel, Mode::Free, Mode::Oversubscribed];
 /// The default numbers of threads for calls.
 const CALLERS: [ThreadRange; 3] = [ThreadRange::exactly(1), ThreadRange::per_cpu(1), ThreadRange::per_cpu(4)];
-
-/// The mode, in all its cases.
-fn with_cases(mode: BenchMode) -> Vec<Mode> {
-    match mode {
-        BenchMode::Uncontended => vec![Mode::Uncontended],
-        BenchMode::Parallel => vec![Mode::Parallel],
-        BenchMode::Free => vec![Mode::Free],
-        BenchMode::Oversubscribed => vec![Mode::Oversubscribed],
-        BenchMode::Handover => vec![Mode::Handover],
-        BenchMode::Open1 => vec![Mode::Calls(Calls::Open1)],
-        BenchMode::Lock2 => vec![Mode::Calls(Calls::Lock2)],
-        BenchMode::Condvar => CONDVAR_CASES.iter().map(Mode::Condvar).collect(),
-        BenchMode::Long => LONG_CASES.iter().map(Mode::Long).collect(),
-        BenchMode::Many => MANY_CASES.iter().map(Mode::Many).collect(),
-        BenchMode::Away => vec![Mode::Away],
-        BenchMode::Wake => WAKE_CASES.iter().map(Mode::Wake).collect(),
-        BenchMode::Start => vec![Mode::Start],
-        BenchMode::Beside => vec![Mode::Beside],
-    }
-}
-
-/// The requested modes, in the requested cases. A mode that has none of these is measured as
-/// without `--case`.
-fn modes(args: &BenchArgs) -> Result<Vec<Mode>, UnfitFlag> {
-    let all: Vec<Vec<Mode>> = match args.mode.is_empty() {
-        true => MODES.map(|mode| vec![mode]).to_vec(),
-        false => args.mode.iter().copied().map(with_cases).collect(),
-    };
-    let named = |mode: &Mode| mode.case().is_some_and(|case| args.case.iter().any(|name| name == case));
-    if let Some(case) = args
-        .case
-        .iter()
-        .find(|name| !all.iter().flatten().any(|mode| mode.case().is_some_and(|case| case == name.as_str())))
-    {
-        let known: Vec<_> = all.iter().flatten().filter_map(|mode| mode.case()).collect();
-        return Err(UnfitFlag::UnknownCase { case: names::escaped(case), known });
-    }
-    let selected = |cases: Vec<Mode>| match cases.iter().any(named) {
-        true => cases.into_iter().filter(named).collect(),
-        false => cases,
-    };
-    Ok(all.into_iter().flat_map(selected).collect())
-}
 
 /// All requested situations, each once.
 ///
@@ -98,7 +44,7 @@ fn modes(args: &BenchArgs) -> Result<Vec<Mode>, UnfitFlag> {
 ///
 /// If a flag applies to none of the modes, or if they cannot satisfy it.
 pub fn of(args: &BenchArgs, machine: &TestBed) -> Result<Vec<(Mode, Point)>, UnfitFlag> {
-    let modes = modes(args)?;
+    let modes = modes::of(args, machine)?;
     let asked = Asked { args, machine, modes: &modes };
     for &mode in &modes {
         asked.has_no_more_than(mode)?;
@@ -137,6 +83,12 @@ impl Asked<'_> {
         let unfit: &[_] = match mode {
             Mode::Parallel | Mode::Free | Mode::Oversubscribed => &[],
             Mode::Calls(_) => &[(readers, "writers only")],
+            Mode::Stores(_) => &[
+                (threads, "one thread"),
+                (section, "its own sections"),
+                (think, "nothing between sections"),
+                (readers, "writers only"),
+            ],
             Mode::Uncontended => {
                 &[(threads, "one thread"), (section, "empty sections"), (think, "nothing between sections")]
             }
@@ -209,9 +161,13 @@ impl Asked<'_> {
                 let threads = BESIDE_THREADS.map(ThreadRange::exactly);
                 self.of_threads(mode, &threads, &[0], &[BESIDE_THINK_NS])?
             }
-            Mode::Condvar(_) | Mode::Long(_) | Mode::Many(_) | Mode::Away | Mode::Wake(_) | Mode::Start => {
-                mode.point().into_iter().collect()
-            }
+            Mode::Condvar(_)
+            | Mode::Long(_)
+            | Mode::Many(_)
+            | Mode::Away
+            | Mode::Wake(_)
+            | Mode::Start
+            | Mode::Stores(_) => mode.point().into_iter().collect(),
             Mode::Handover => or_default(&args.section_ns, &[HANDOVER_SECTION_NS])
                 .iter()
                 .copied()

@@ -7,7 +7,7 @@ use nearlock_lab::plot::Comparison;
 
 use super::super::provenance::Provenance;
 use super::summary::{self, Table};
-use super::{Measured, conditions, count, figure};
+use super::{Measured, conditions, count, figure, gates};
 
 /// Readable on a phone and in the dark, as `report.html` is. Only tables scroll sideways.
 const STYLE: &str = "\
@@ -42,6 +42,11 @@ pub fn html(result: &Measured, provenance: &Provenance, comparisons: &[Compariso
         }
     }
     _ = writeln!(page, "<p class=\"muted\">{}</p>", escaped(&conditions(result)));
+    if !result.gates.is_empty() {
+        page.push_str("<h2>Gates of near-mutex</h2>\n");
+        let (headers, rows) = gates::table(result.gates);
+        table(&mut page, &headers, &rows);
+    }
     for comparison in comparisons {
         pictures(&mut page, comparison);
     }
