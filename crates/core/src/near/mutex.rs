@@ -115,6 +115,7 @@
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001.
 
 pub(super) mod beside;
+mod diagnosis;
 mod filter;
 mod hints;
 mod queue;
@@ -123,6 +124,9 @@ mod waiting;
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+pub use self::diagnosis::{Diagnosis, Note, QueueState, SHOWN, WaiterState};
+pub use self::hints::Visits;
 
 use self::beside::Beside;
 use self::filter::Count;

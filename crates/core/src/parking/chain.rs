@@ -154,6 +154,19 @@ impl<P: Chains<F>, F: Family> Locked<'_, P, F> {
         // SAFETY: valid as long as the platform instance, which outlives its threads.
         Self::lock(unsafe { &*P::chain_to_lock(lock) }, lock)
     }
+
+    /// As [`of`](Self::of), but without a sleep: returns `None` if another thread has the chain
+    /// locked for as long as a waiter would spin.
+    ///
+    /// # Safety
+    ///
+    /// As [`of`](Self::of).
+    pub unsafe fn try_of<L>(lock: *const L) -> Option<Self> {
+        let lock = lock.cast();
+        // SAFETY: valid as long as the platform instance, which outlives its threads.
+        let chain = unsafe { &*P::chain_to_lock(lock) };
+        chain.lock.acquire_bounded().then_some(Self { chain, lock })
+    }
 }
 
 impl<'a, P: Park, F: Family> Locked<'a, P, F> {

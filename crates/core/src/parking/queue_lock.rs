@@ -130,6 +130,12 @@ impl<P: Park> QueueLock<P> {
         }
     }
 
+    /// Acquires the lock, unless another thread holds it for as long as a waiter spins. Returns
+    /// whether it has acquired the lock. The caller does not hold it.
+    pub(super) fn acquire_bounded(&self) -> bool {
+        self.take() || self.spins()
+    }
+
     #[cold]
     #[inline(never)]
     fn acquire_slow(&self) {

@@ -43,6 +43,17 @@ pub enum Signal {
     Granted,
 }
 
+/// Whether the thread of a waiter is awake, as its record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The thread is awake.
+    Awake,
+    /// The thread sleeps until a signal, or is about to.
+    Asleep,
+    /// The same, but it also wakes up at a certain time.
+    AsleepUntil,
+}
+
 /// See the [module](self). Zero bytes: there is no signal.
 #[repr(C)]
 pub struct Waiter<P: Platform> {
@@ -128,6 +139,23 @@ impl<P: Park> Waiter<P> {
     /// Whether there is a signal, which ends the next sleep, as far as is known. Orders nothing.
     pub fn is_signalled(&self) -> bool {
         self.signal.load(Relaxed) & (WOKEN | GRANTED) != 0
+    }
+
+    /// Whether the thread sleeps, and the signal that it has not taken yet. For a report about the
+    /// waiter of another thread, which may change at any time. Orders nothing.
+    pub fn state(&self) -> (Rest, Option<Signal>) {
+        let word = self.signal.load(Relaxed);
+        let rest = match word & (ASLEEP | BY_CLOCK) {
+            0 => Rest::Awake,
+            ASLEEP => Rest::Asleep,
+            _ => Rest::AsleepUntil,
+        };
+        let signal = match word & (WOKEN | GRANTED) {
+            0 => None,
+            WOKEN => Some(Signal::Woken),
+            _ => Some(Signal::Granted),
+        };
+        (rest, signal)
     }
 
     /// Takes the signal, if there is one.

@@ -62,7 +62,18 @@ impl Counted {
     /// Whether threads seem to be in the queue.
     #[inline(always)]
     pub(super) fn has_waiters(self) -> bool {
-        self.0 >> WAITER_SHIFT != 0
+        self.waiters() != 0
+    }
+
+    /// The number of threads in the queue, modulo 1024.
+    #[inline(always)]
+    pub(super) fn waiters(self) -> u32 {
+        self.0 >> WAITER_SHIFT
+    }
+
+    /// The number of wake requests.
+    pub(super) fn requests(self) -> u32 {
+        self.0 & REQUESTS
     }
 }
 

@@ -82,6 +82,20 @@ pub(super) enum Holders {
     One,
 }
 
+/// The visits of releases to the chain of a mutex, which has the mutexes of the same chain too. A
+/// part of a [`Diagnosis`](super::Diagnosis).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visits {
+    /// Whether one thread seems to lock the mutex again and again.
+    pub is_monopolised: bool,
+    /// How many releases are left until the next visit, if threads wait.
+    pub releases_left: u32,
+    /// How many releases there were between the last two visits.
+    pub releases_between: u32,
+    /// The time since the last visit, in ns. After 67 ms it begins again at 0.
+    pub last_ago_ns: u64,
+}
+
 /// See the [module](self). All zero: nothing is known.
 #[repr(C)]
 pub struct Hints<P: Platform> {
@@ -147,6 +161,18 @@ impl<P: Clock + Schedule> Hints<P> {
     /// The time in units, which wraps around.
     pub(super) fn now() -> u32 {
         (P::now_ns() >> UNIT_SHIFT) as u32
+    }
+
+    /// The hints in words, for a report.
+    pub(super) fn read(&self) -> Visits {
+        let (releases, times) = (self.releases(), self.times.load_hint());
+        let passed = Self::now().wrapping_sub(times) & LOOKED_AT;
+        Visits {
+            is_monopolised: self.holders() == Holders::One,
+            releases_left: releases & LEFT,
+            releases_between: releases >> STRIDE_SHIFT,
+            last_ago_ns: u64::from(passed) << UNIT_SHIFT,
+        }
     }
 
     /// Notes a visit to the chain. Sets the number of releases until the next visit.

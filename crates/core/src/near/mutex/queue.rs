@@ -66,6 +66,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::diagnosis::Note;
 use super::filter::Count;
 use super::hints::{Hints, Holders, UNIT_SHIFT};
 use super::{DUE_NS, MONOPOLISED_DUE_NS, NODE_TURN_NS, NearMutex};
@@ -126,6 +127,18 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         Self(unsafe { Locked::of(lock) })
     }
 
+    /// As [`of`](Self::of), but `None` if another thread has the chain locked for as long as a
+    /// waiter would spin.
+    pub(super) fn try_of(lock: *const NearMutex<P>) -> Option<Self> {
+        // SAFETY: this is the mutex's own algorithm.
+        unsafe { Locked::try_of(lock) }.map(Self)
+    }
+
+    /// The waiters in the queue, in its order.
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter<P>> {
+        self.0.waiters(Queue::Exclusive)
+    }
+
     /// The waiter that is first.
     pub(super) fn first(&self) -> Option<&Waiter<P>> {
         self.0.first(Queue::Exclusive)
@@ -168,6 +181,18 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         let node = node % (NODE >> NODE_SHIFT) + 1;
         let kept = waiter.note.load(Relaxed) & !NODE;
         waiter.note.store(kept | node << NODE_SHIFT, Relaxed);
+    }
+
+    /// The note of the waiter in words.
+    pub(super) fn note_of(waiter: &Waiter<P>) -> Note {
+        let note = waiter.note.load(Relaxed);
+        Note {
+            has_requested: note & REQUEST != 0,
+            was_dequeued: note & AGAIN != 0,
+            numa_node: ((note & NODE) >> NODE_SHIFT).checked_sub(1),
+            since_ns: (note >> SINCE_SHIFT != 0)
+                .then(|| u64::from(Self::first_for_units(waiter)) << UNIT_SHIFT),
+        }
     }
 
     fn node_of(waiter: &Waiter<P>) -> u32 {

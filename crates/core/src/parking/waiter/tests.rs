@@ -40,3 +40,22 @@ fn a_grant_stays_and_goes_before_a_wake() {
     assert_eq!(waiter.park(), Signal::Granted);
     assert_eq!(waiter.park(), Signal::Granted);
 }
+
+#[test]
+fn the_state_of_a_waiter_is_read_without_a_change() {
+    let waiter = leaked(Place::default());
+    assert_eq!(waiter.state(), (Rest::Awake, None));
+    meanwhile(|| {
+        assert_eq!(waiter.state(), (Rest::Asleep, None));
+        let call = waiter.wake();
+        assert_eq!(waiter.state(), (Rest::Asleep, Some(Signal::Woken)));
+        call.expect("it sleeps").make();
+    });
+    assert_eq!(waiter.park(), Signal::Woken);
+    meanwhile(|| assert_eq!(waiter.state(), (Rest::AsleepUntil, None)));
+    waiter.park_until(5);
+    assert!(others_are_done());
+    // SAFETY: alive.
+    assert!(unsafe { Place::grant(waiter) }.is_none());
+    assert_eq!(waiter.state(), (Rest::Awake, Some(Signal::Granted)));
+}
