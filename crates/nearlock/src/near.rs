@@ -20,6 +20,7 @@ mod condvar;
 
 use nearlock_core::near::NearPlatform;
 use nearlock_core::near::mutex::NearMutex;
+pub use nearlock_core::near::mutex::{Diagnosis, QueueState, WaiterState};
 use nearlock_os::Os;
 
 use crate::lock_api::{self, GuardNoSend};
@@ -97,6 +98,29 @@ guarded! {
     /// });
     /// ```
     Mutex, MutexGuard, MappedMutexGuard = RawMutex;
+}
+
+/// Reads the state of a mutex and of its queue, for debugging: which waiters there are, which of
+/// them sleep, and which have been woken. The result is an excerpt that may be out of date at once.
+///
+/// This never waits for the mutex, and does not change it. If another thread has the queue locked,
+/// it spins for less than a millisecond, and then reports the rest. It does not sleep. A signal
+/// handler must not call it, like the operations of the mutex.
+///
+/// ```
+/// use nearlock::{Mutex, near};
+///
+/// let mutex = Mutex::new(1);
+/// assert!(!near::diagnose(&mutex).is_held);
+/// let guard = mutex.lock();
+/// let state = near::diagnose(&mutex);
+/// assert!(state.is_held && !state.is_free_but_awaited());
+/// eprintln!("{state}");
+/// # drop(guard);
+/// ```
+pub fn diagnose<T: ?Sized>(mutex: &Mutex<T>) -> Diagnosis {
+    // SAFETY: the state is read, and the mutex is neither locked nor unlocked.
+    unsafe { mutex.raw() }.0.diagnose()
 }
 
 const _: () = assert!(size_of::<Mutex<()>>() == 4);
