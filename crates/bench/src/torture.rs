@@ -17,12 +17,15 @@
 //! The verdict depends on exclusion and progress. It does not depend on fairness: see Max/Min and
 //! the longest wait for that.
 
+mod account;
 mod book;
 pub mod churn;
 pub mod memory;
 mod monitor;
 mod pace;
+mod problem;
 mod run;
+pub mod stalls;
 mod storm;
 mod thread;
 mod ways;
@@ -35,7 +38,8 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_topology::HostTopology;
 use nearlock_workload::locktorture::Kind;
-use serde::Serialize;
+
+pub use problem::{Problem, Verdict};
 
 use crate::switched::{self, switched};
 use crate::watched::Watched;
@@ -114,6 +118,23 @@ impl Crew {
     pub fn threads(self) -> usize {
         self.writers + self.readers
     }
+
+    /// The name of a thread: first the writers, then the readers.
+    fn name(self, thread: usize) -> String {
+        match thread.checked_sub(self.writers) {
+            None => format!("writer {thread}"),
+            Some(reader) => format!("reader {reader}"),
+        }
+    }
+}
+
+/// What a run reports before its end.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// The counts so far.
+    Totals(&'a Totals),
+    /// A stall, or its end.
+    Progress(&'a stalls::Event),
 }
 
 /// The kind of lock that the kernel's test would run for `lock`.
@@ -184,6 +205,9 @@ pub struct Plan {
     pub priority_percent: u64,
     /// The lock counts as hung after this time without an acquisition.
     pub hang: Duration,
+    /// If set, each time is reported in which no thread acquires the lock for so long, although a
+    /// thread wants it. A lost wake-up is then found after a moment: see [`stalls`].
+    pub watch_progress: Option<Duration>,
     /// Whether to record wait and hold times of the lock.
     pub lockstat: bool,
     /// Values of the lock's settings, indexed by [`Setting`].
@@ -259,98 +283,6 @@ impl Counts {
     }
 }
 
-/// Misbehaviour of a lock.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Problem {
-    /// Two threads held the lock at the same time, and not both as readers.
-    #[error("exclusion violated: {failures} times another holder of the lock was seen at the same time")]
-    Exclusion {
-        /// Number of observations.
-        failures: u64,
-    },
-    /// A plain counter that is incremented under the lock is too small.
-    #[error("{lost} of {total} increments under the lock were lost")]
-    LostUpdates {
-        /// Number of lost increments.
-        lost: u64,
-        /// Number of increments.
-        total: u64,
-    },
-    /// No thread gets the lock.
-    #[error("hang: no acquisition for {idle:.1?}; {waiting} of {threads} threads wait for the lock")]
-    Hang {
-        /// Time without an acquisition.
-        idle: Duration,
-        /// Number of waiting threads.
-        waiting: usize,
-        /// Number of threads.
-        threads: usize,
-    },
-    /// Waits were to be cancelled, but no wait was cancelled.
-    #[error("calm: no wait was cancelled for {idle:.1?}, and {cancelled} of {wanted} before that")]
-    Calm {
-        /// Time without a cancellation.
-        idle: Duration,
-        /// Number of waits that were cancelled before.
-        cancelled: u64,
-        /// Number of waits that were to be cancelled.
-        wanted: u64,
-    },
-    /// The number of notifications differs from the number of waits that ended with a notification.
-    #[error(
-        "lost: {sent} notifications were sent to threads that waited for the condition, and {returned} waits have \
-         ended with one"
-    )]
-    LostNotifications {
-        /// Number of notifications that were sent.
-        sent: u64,
-        /// Number of waits that report a notification.
-        returned: u64,
-    },
-    /// A quantity that must stay constant has grown.
-    #[error("memory: {what} grew from {from} to {to}, though the numbers of threads and locks did not")]
-    Growth {
-        /// The quantity.
-        what: &'static str,
-        /// Its value after the warm-up.
-        from: String,
-        /// Its value at the end.
-        to: String,
-    },
-    /// The lock was not tortured.
-    #[error(
-        "not tortured: threads of an earlier lock have not ended, and may use other switches; torture it in a \
-         separate run"
-    )]
-    OthersLeftBehind,
-    /// A thread panicked.
-    #[error("{threads} threads panicked")]
-    Panicked {
-        /// Number of threads that panicked.
-        threads: usize,
-    },
-}
-
-/// Whether the lock passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Verdict {
-    /// It did.
-    Success,
-    /// It did not.
-    Failure,
-}
-
-impl Verdict {
-    /// The name, as in locktorture.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Success => "SUCCESS",
-            Verdict::Failure => "FAILURE",
-        }
-    }
-}
-
 /// The result of one lock.
 #[derive(Clone, Debug)]
 pub struct Tortured {
@@ -375,6 +307,8 @@ pub struct Tortured {
     pub lockstat: Option<Vec<LockStatistics>>,
     /// Counts of threads and locks that came and went, for [`Threads::ComeAndGo`].
     pub churn: Option<churn::Churn>,
+    /// The times without progress, if the plan asks for them.
+    pub stalls: Option<stalls::Stalls>,
     /// The problems that were found.
     pub problems: Vec<Problem>,
 }
@@ -393,6 +327,7 @@ impl Tortured {
             events: [0; LockEvent::COUNT],
             lockstat: None,
             churn: None,
+            stalls: None,
             problems: vec![Problem::OthersLeftBehind],
         }
     }
@@ -437,9 +372,10 @@ pub enum TortureError {
     Setting(#[from] nearlock_os::OutOfRange),
 }
 
-/// Tortures one lock, and passes the counts so far to `interim` at the interval of the plan. Sets
-/// the lock settings of the process. After a hang, threads may be left behind that wait for ever.
-/// From then on, a lock whose switches differ from theirs is not tortured.
+/// Tortures one lock. Passes the counts so far to `interim` at the interval of the plan, and stalls
+/// if the plan asks for them. Sets the lock settings of the process. After a hang or a lost
+/// wake-up, threads may be left behind that wait for ever. From then on, a lock whose switches
+/// differ from theirs is not tortured.
 ///
 /// # Errors
 ///
@@ -447,7 +383,7 @@ pub enum TortureError {
 pub fn torture(
     lock: &'static Subject,
     plan: &Plan,
-    interim: &mut dyn FnMut(&Totals),
+    interim: &mut dyn FnMut(News<'_>),
 ) -> Result<Tortured, TortureError> {
     if !switched::can_switch(lock) {
         return Ok(Tortured::not_tried(lock, plan));

@@ -25,6 +25,7 @@ fn run(lock: &str, duration: Duration, beside: fn()) -> Tortured {
         long_hold_ms: 0,
         priority_percent: 0,
         hang: Duration::from_secs(120),
+        watch_progress: None,
         lockstat: false,
         settings: torture::settings(),
     };

@@ -198,6 +198,11 @@ impl<P: Platform> Default for ReadHeld<P> {
 }
 
 impl<P: Platform, L> TortureState<P, L> {
+    /// The lock.
+    pub fn lock(&self) -> &L {
+        &self.lock.0
+    }
+
     /// Runs `section` as a reader. Returns whether no writer was seen at the same time.
     pub fn read(&self, read_held: &ReadHeld<P>, section: impl FnOnce()) -> bool {
         let ReadHeld(OwnLine(count)) = read_held;

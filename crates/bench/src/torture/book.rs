@@ -1,14 +1,16 @@
 //! State and results of the threads of a run.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::mutex::Diagnosis;
 use nearlock_core::platform::Clock;
+use nearlock_core::schedule::Schedule;
 use nearlock_workload::locktorture::{
     LONG_READ_TIMES, LongHolds, OwnLine, Params, ReadHeld, ShortHolds, Stats,
 };
@@ -93,7 +95,17 @@ pub struct Book {
     pub crew: Crew,
     pub write_params: Params,
     pub read_params: Params,
+    /// Reads the state of the lock, for a lock that tells it.
+    pub probe: OnceLock<Probe>,
+    /// The kernel's number of the canceller; 0: none.
+    canceller: AtomicU32,
 }
+
+/// Reads the state of a lock.
+pub type Probe = Box<dyn Fn() -> Diagnosis + Send + Sync>;
+
+/// The name of the thread that cancels waiters.
+const CANCELLER: &str = "canceller";
 
 /// A random number. It differs in every process and call, so that each torture run differs.
 pub fn entropy() -> u64 {
@@ -133,6 +145,8 @@ impl Book {
             crew,
             write_params: params(crew.writers, kind.short_holds(), long_holds(kind.long_write_times()), plan),
             read_params: params(crew.readers, ShortHolds::Never, long_holds(LONG_READ_TIMES), plan),
+            probe: OnceLock::new(),
+            canceller: AtomicU32::new(0),
         }
     }
 
@@ -143,9 +157,10 @@ impl Book {
         }
         let book = Arc::clone(self);
         let rage = move || {
+            book.canceller.store(OsWatched::thread_id().get(), Relaxed);
             book.storm.iter().for_each(|storm| storm.rage(|thread| book.waits_by_cancellation(thread)))
         };
-        let started = Builder::new().name("canceller".to_owned()).spawn(rage);
+        let started = Builder::new().name(CANCELLER.to_owned()).spawn(rage);
         started.map(Some).map_err(|source| TortureError::Spawn {
             thread: 0,
             threads: self.crew.threads(),
@@ -156,6 +171,28 @@ impl Book {
     /// Whether the thread waits with a cancellation at present.
     pub fn waits_by_cancellation(&self, thread: usize) -> bool {
         self.watches[thread].0.cancellable.load(Relaxed) != 0
+    }
+
+    /// The kernel's number of the thread that cancels waiters, if there is one.
+    pub fn canceller(&self) -> Option<Option<u32>> {
+        let number = self.canceller.load(Relaxed);
+        self.storm.as_ref().map(|_| (number != 0).then_some(number))
+    }
+
+    /// The names of the threads, and that of the canceller if there is one.
+    pub fn names(&self) -> Vec<String> {
+        let threads = (0..self.crew.threads()).map(|thread| self.crew.name(thread));
+        threads.chain(self.storm.as_ref().map(|_| CANCELLER.to_owned())).collect()
+    }
+
+    /// The state of the lock, if it tells it.
+    pub fn diagnose(&self) -> Option<Diagnosis> {
+        self.probe.get().map(|probe| probe())
+    }
+
+    /// Acquisitions of each thread.
+    pub fn acquired(&self) -> Vec<u64> {
+        self.stats.iter().map(Stats::acquired).collect()
     }
 
     pub fn stop(&self) {
@@ -220,16 +257,14 @@ impl Book {
     }
 
     pub fn waiting(&self) -> usize {
-        self.watches.iter().filter(|watch| watch.0.waiting_since_ns.load(Relaxed) != 0).count()
+        self.watches.iter().filter(|watch| watch.0.account.waiting_since_ns().is_some()).count()
     }
 
     pub fn wait_ns_max(&self) -> u64 {
         let now_ns = OsWatched::now_ns();
         let longest = |watch: &OwnLine<Watch>| {
-            let present = match watch.0.waiting_since_ns.load(Relaxed) {
-                0 => 0,
-                since_ns => now_ns.saturating_sub(since_ns),
-            };
+            let since_ns = watch.0.account.waiting_since_ns();
+            let present = since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
             present.max(watch.0.wait_ns_max.load(Relaxed))
         };
         self.watches.iter().map(longest).max().unwrap_or(0)

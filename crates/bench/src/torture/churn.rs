@@ -20,10 +20,10 @@ use nearlock_core::platform::{Clock, Random, Work};
 use nearlock_core::raw::RawTryLock;
 use serde::Serialize;
 
+use super::account::STACK_BYTES;
 use super::memory::{self, Kind, Look, Memory};
-use super::run::STACK_BYTES;
 use super::ways::{self, ByWays, Ways};
-use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Tortured, Totals};
+use super::{Counts, Crew, GivenUp, News, Plan, Problem, TortureError, Tortured, Totals};
 use crate::switched;
 use crate::watched::OsWatched;
 
@@ -282,7 +282,7 @@ struct Watcher<'a> {
 
 impl Watcher<'_> {
     /// Reads the memory use, and reports, if it is time for that. Returns whether the run is over.
-    fn look(&mut self, interim: &mut dyn FnMut(&Totals)) -> bool {
+    fn look(&mut self, interim: &mut dyn FnMut(News<'_>)) -> bool {
         let (elapsed, interval) = (self.began.elapsed(), self.plan.stat_interval);
         let is_over = elapsed >= self.plan.duration || (self.plan.is_interrupted)();
         if !is_over
@@ -293,7 +293,7 @@ impl Watcher<'_> {
             self.looked += 1;
         }
         if !interval.is_zero() && elapsed >= interval * (self.reported + 1) {
-            interim(&self.tally.totals());
+            interim(News::Totals(&self.tally.totals()));
             self.reported += 1;
         }
         is_over
@@ -304,7 +304,7 @@ impl Watcher<'_> {
         &mut self,
         crowd: &mut Crowd,
         ends: &Receiver<usize>,
-        interim: &mut dyn FnMut(&Totals),
+        interim: &mut dyn FnMut(News<'_>),
     ) -> Result<Option<Problem>, TortureError> {
         let mut idle_since = self.began;
         while crowd.living() > 0 {
@@ -335,7 +335,7 @@ impl Watcher<'_> {
 pub fn run(
     lock: &'static Subject,
     plan: &Plan,
-    interim: &mut dyn FnMut(&Totals),
+    interim: &mut dyn FnMut(News<'_>),
     beside: fn(),
 ) -> Result<Tortured, TortureError> {
     super::in_its_way(lock, plan, || run_crowd(lock, plan, interim, beside))
@@ -344,7 +344,7 @@ pub fn run(
 fn run_crowd(
     lock: &'static Subject,
     plan: &Plan,
-    interim: &mut dyn FnMut(&Totals),
+    interim: &mut dyn FnMut(News<'_>),
     beside: fn(),
 ) -> Result<Tortured, TortureError> {
     let threads = plan.writers.unwrap_or(THREADS);
@@ -379,6 +379,7 @@ fn run_crowd(
         wait_ns_max: of(&tally.wait_ns_max),
         events,
         lockstat: None,
+        stalls: None,
         churn: Some(Churn { lives: of(&tally.lives), locks: of(&tally.locks), memory }),
         problems,
     })

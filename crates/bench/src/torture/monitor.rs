@@ -9,7 +9,8 @@ use nearlock_workload::locktorture::LONG_READ_TIMES;
 
 use super::book::{Book, entropy};
 use super::pace::{PHASE, Phase};
-use super::{Plan, Problem, Totals};
+use super::stalls::{Event, Watcher};
+use super::{News, Plan, Problem};
 
 /// Interval of observations.
 const LOOK: Duration = Duration::from_millis(10);
@@ -22,6 +23,7 @@ pub struct Monitor<'a> {
     book: &'a Book,
     plan: &'a Plan,
     handles: &'a [JoinHandle<()>],
+    watcher: Option<&'a Watcher>,
     /// Number of acquisitions and of ended threads at the last change of either.
     progress: (u64, usize),
     since: Instant,
@@ -36,13 +38,24 @@ impl<'a> Monitor<'a> {
         book: &'a Book,
         plan: &'a Plan,
         handles: &'a [JoinHandle<()>],
+        watcher: Option<&'a Watcher>,
     ) -> Self {
         let now = Instant::now();
-        Self { lock, book, plan, handles, progress: (0, 0), since: now, cancelled: 0, cancelled_since: now }
+        Self {
+            lock,
+            book,
+            plan,
+            handles,
+            watcher,
+            progress: (0, 0),
+            since: now,
+            cancelled: 0,
+            cancelled_since: now,
+        }
     }
 
     /// Runs the threads through their phases, for the duration of the plan.
-    pub fn run(&mut self, interim: &mut dyn FnMut(&Totals)) -> Option<Problem> {
+    pub fn run(&mut self, interim: &mut dyn FnMut(News<'_>)) -> Option<Problem> {
         let began = Instant::now();
         let mut next_phase = Duration::ZERO;
         let mut next_report = self.plan.stat_interval;
@@ -62,7 +75,7 @@ impl<'a> Monitor<'a> {
                 next_phase = elapsed + length;
             }
             if !self.plan.stat_interval.is_zero() && elapsed >= next_report {
-                interim(&self.book.totals());
+                interim(News::Totals(&self.book.totals()));
                 next_report += self.plan.stat_interval;
             }
             std::thread::sleep(LOOK.min(left));
@@ -71,8 +84,9 @@ impl<'a> Monitor<'a> {
             if ended > 0 {
                 return Some(Problem::Panicked { threads: ended });
             }
-            if let Some(problem) = self.hang().or_else(|| self.calm()) {
-                return Some(problem);
+            let problem = self.lost_wake_up(interim).or_else(|| self.hang()).or_else(|| self.calm());
+            if problem.is_some() {
+                return problem;
             }
         }
     }
@@ -83,12 +97,13 @@ impl<'a> Monitor<'a> {
     }
 
     /// Waits until every thread has seen the end of the run.
-    pub fn wait_for_the_end(&mut self) -> Option<Problem> {
+    pub fn wait_for_the_end(&mut self, interim: &mut dyn FnMut(News<'_>)) -> Option<Problem> {
         self.since = Instant::now();
         while self.ended() < self.handles.len() {
             std::thread::sleep(LOOK / 10);
-            if let Some(problem) = self.hang() {
-                return Some(problem);
+            let problem = self.lost_wake_up(interim).or_else(|| self.hang());
+            if problem.is_some() {
+                return problem;
             }
         }
         None
@@ -125,6 +140,16 @@ impl<'a> Monitor<'a> {
         let times = super::kind(self.lock).long_write_times().max(LONG_READ_TIMES);
         let long_hold = Duration::from_millis(self.plan.long_hold_ms.saturating_mul(times));
         self.plan.hang.max(long_hold.saturating_mul(3))
+    }
+
+    /// Passes on what the watcher has seen. Returns a wake-up that was lost.
+    fn lost_wake_up(&self, interim: &mut dyn FnMut(News<'_>)) -> Option<Problem> {
+        let mut is_lost = false;
+        for event in self.watcher?.events() {
+            is_lost |= matches!(&event, Event::Stall(stall) if stall.is_lost_wake_up());
+            interim(News::Progress(&event));
+        }
+        is_lost.then(|| Problem::LostWakeUp { idle: self.since.elapsed(), waiting: self.book.waiting() })
     }
 
     /// A hang, if there was no progress for too long.
@@ -169,7 +194,7 @@ mod tests {
             (locks::lock("lock-lost-cancel").unwrap(), Some(Storm { cancellations: Some(1) }));
         let plan = Plan { storm, ..plan() };
         let book = Book::new(lock, &plan);
-        let mut monitor = Monitor::new(lock, &book, &plan, &[]);
+        let mut monitor = Monitor::new(lock, &book, &plan, &[], None);
         let (now, patience) = (Instant::now(), monitor.patience());
         monitor.cancelled_since = now.checked_sub(patience).unwrap();
         // A thread acquired the lock a moment after the last cancellation. There was no acquisition

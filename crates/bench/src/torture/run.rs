@@ -1,25 +1,26 @@
 //! One run: its threads, their observation, and the verdict.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::raw::RawTryLock;
 use nearlock_workload::locktorture::{Reader, TortureState, Writer};
 
-use super::book::{Book, entropy};
+use super::account::STACK_BYTES;
+use super::book::{Book, Probe, entropy};
 use super::monitor::Monitor;
 use super::pace::Next;
+use super::stalls::Watcher;
 use super::thread::{Role, Torturer, Witness};
 use super::ways::{self, ByWays, Ways};
-use super::{NumaNodes, Plan, Problem, TortureError, Tortured, Totals};
+use super::{News, NumaNodes, Plan, Problem, TortureError, Tortured};
 use crate::switched;
 use crate::watched::OsWatched;
-
-/// Stack of a thread. The locks keep no large data on it.
-pub const STACK_BYTES: usize = 256 * 1024;
 
 /// The body of a thread, which gets the thread's number and role. It is the only part of a run that
 /// knows the type of the lock.
@@ -38,9 +39,21 @@ impl Lives {
 impl ByWays for Lives {
     type Output = Life;
     fn by<L: RawTryLock, O: Ways<OsWatched, L>>(self) -> Life {
-        let (Self(book), shared) = (self, TortureState::<OsWatched, L>::default());
+        let (Self(book), shared) = (self, Arc::new(TortureState::<OsWatched, L>::default()));
+        if let Some(probe) = probe(&shared) {
+            // The book belongs to one run, which has one lock.
+            _ = book.probe.set(probe);
+        }
         Arc::new(move |thread, role| live::<L, O>(&book, &shared, thread, role))
     }
+}
+
+/// Reads the state of the lock, if it is the mutex that tells it.
+fn probe<L: RawTryLock>(shared: &Arc<TortureState<OsWatched, L>>) -> Option<Probe> {
+    let mutex = |lock: &L| (lock as &dyn Any).downcast_ref::<NearMutex<OsWatched>>().map(NearMutex::diagnose);
+    let shared = Arc::clone(shared);
+    mutex(shared.lock())?;
+    Some(Box::new(move || mutex(shared.lock()).expect("is one, as above")))
 }
 
 /// The body of one thread.
@@ -70,7 +83,7 @@ fn live<L: RawTryLock, O: Ways<OsWatched, L>>(
 pub fn run(
     lock: &'static Subject,
     plan: &Plan,
-    interim: &mut dyn FnMut(&Totals),
+    interim: &mut dyn FnMut(News<'_>),
     life: impl FnOnce(Lives) -> Life,
 ) -> Result<Tortured, TortureError> {
     let book = Arc::new(Book::new(lock, plan));
@@ -79,14 +92,28 @@ pub fn run(
     let canceller = book.start_canceller()?;
     let handles = start(&book, &life, plan)?;
     let began = Instant::now();
-    let mut monitor = Monitor::new(lock, &book, plan, &handles);
+    let watcher = match plan.watch_progress.map(|patience| Watcher::start(&book, patience)).transpose() {
+        Ok(watcher) => watcher,
+        Err(source) => {
+            book.stop();
+            _ = join(handles);
+            let threads = book.crew.threads();
+            return Err(TortureError::Spawn { thread: threads, threads, source });
+        }
+    };
+    let mut monitor = Monitor::new(lock, &book, plan, &handles, watcher.as_ref());
     let mut problems = Vec::new();
     problems.extend(monitor.run(interim));
     book.stop();
     // The threads of a lock that hangs do not end.
-    if !problems.iter().any(|problem| matches!(problem, Problem::Hang { .. })) {
-        problems.extend(monitor.wait_for_the_end());
+    if !problems.iter().any(Problem::leaves_threads_behind) {
+        problems.extend(monitor.wait_for_the_end(interim));
     }
+    let stalls = watcher.and_then(|watcher| {
+        let (events, stalls) = watcher.end();
+        events.iter().for_each(|event| interim(News::Progress(event)));
+        stalls
+    });
     if handles.iter().any(|handle| !handle.is_finished()) {
         switched::leave_behind(lock);
     }
@@ -121,6 +148,7 @@ pub fn run(
         events,
         lockstat,
         churn: None,
+        stalls,
         problems,
     })
 }
@@ -134,12 +162,9 @@ fn start(book: &Book, life: &Life, plan: &Plan) -> Result<Vec<JoinHandle<()>>, T
             NumaNodes::Real(_) | NumaNodes::Slots(_) => None,
             NumaNodes::Synthetic(nodes) => Some((thread % nodes as usize) as u32),
         };
-        let (role, name) = match thread.checked_sub(book.crew.writers) {
-            None => (Role::Writer, format!("writer {thread}")),
-            Some(reader) => (Role::Reader, format!("reader {reader}")),
-        };
+        let role = if thread < book.crew.writers { Role::Writer } else { Role::Reader };
         let life = Arc::clone(life);
-        let started = Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
+        let started = Builder::new().name(book.crew.name(thread)).stack_size(STACK_BYTES).spawn(move || {
             nearlock_os::set_numa_node(numa_node);
             life(thread, role);
         });

@@ -20,6 +20,7 @@ pub(super) fn plan() -> Plan {
         long_hold_ms: 0,
         priority_percent: 10,
         hang: Duration::from_secs(60),
+        watch_progress: None,
         lockstat: false,
         settings: settings(),
     }

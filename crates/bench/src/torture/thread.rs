@@ -9,10 +9,12 @@ use nearlock_core::lockstat::Waited;
 use nearlock_core::parking::{Cancellation, GaveUp, Limit};
 use nearlock_core::platform::{Clock, Random, Work};
 use nearlock_core::raw::RawTryLock;
+use nearlock_core::schedule::Schedule;
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::{Hand, TortureState};
 
 use super::GivenUp;
+use super::account::{Account, Doing};
 use super::book::{Book, Notifications};
 use super::pace::{Next, SLEEP_ONE_IN, Think};
 use super::storm::UNLIMITED_ONE_IN;
@@ -35,8 +37,8 @@ const STORM_TIMED_ONE_IN: u64 = 4;
 /// State of a thread that other threads read. Only the thread itself writes it.
 #[derive(Default)]
 pub struct Watch {
-    /// Beginning of the current wait, in ns of the platform's clock; 0: the thread does not wait.
-    pub waiting_since_ns: AtomicU64,
+    /// What the thread does.
+    pub account: Account,
     /// The longest wait of an acquisition, in ns.
     pub wait_ns_max: AtomicU64,
     /// Whether the thread waits with a cancellation: 1 or 0.
@@ -90,6 +92,7 @@ pub struct Witness<'a> {
     thread: usize,
     role: Role,
     waiting_since_ns: u64,
+    acquired_ns: u64,
     wait_ns_max: u64,
     canary: u64,
     notifications_before: Notifications,
@@ -102,7 +105,6 @@ pub struct Witness<'a> {
 struct Stopwatch {
     /// The thread's waiting so far, before the acquisition began.
     before: Waited,
-    acquired_ns: u64,
     record: Record,
 }
 
@@ -110,11 +112,14 @@ impl<'a> Witness<'a> {
     pub fn new(book: &'a Book, thread: usize, role: Role) -> Self {
         let stopwatch = book.lockstat.as_ref().map(|_| Stopwatch::default());
         let notifications_before = Notifications::of_slot();
+        let account = &book.watches[thread].0.account;
+        account.begin(OsWatched::thread_id().get(), (&raw const notifications_before).cast());
         Self {
             book,
             thread,
             role,
             waiting_since_ns: 0,
+            acquired_ns: 0,
             wait_ns_max: 0,
             canary: 0,
             notifications_before,
@@ -181,8 +186,8 @@ impl Observer for Witness<'_> {
         if let Some(stopwatch) = &mut self.stopwatch {
             stopwatch.before = waited();
         }
-        self.waiting_since_ns = OsWatched::now_ns().max(1);
-        self.watch().waiting_since_ns.store(self.waiting_since_ns, Relaxed);
+        self.waiting_since_ns = OsWatched::now_ns();
+        self.watch().account.set(Doing::Waiting { since_ns: self.waiting_since_ns });
     }
 
     fn acquired(&mut self) {
@@ -190,9 +195,9 @@ impl Observer for Witness<'_> {
         let wait_ns = now_ns.saturating_sub(self.waiting_since_ns);
         if let Some(stopwatch) = &mut self.stopwatch {
             stopwatch.record.acquired(wait_ns, waited().since(stopwatch.before));
-            stopwatch.acquired_ns = now_ns;
         }
-        self.watch().waiting_since_ns.store(0, Relaxed);
+        self.watch().account.set(Doing::InSection { since_ns: now_ns });
+        self.acquired_ns = now_ns;
         if wait_ns > self.wait_ns_max {
             self.wait_ns_max = wait_ns;
             self.watch().wait_ns_max.store(wait_ns, Relaxed);
@@ -207,7 +212,7 @@ impl Observer for Witness<'_> {
 
     fn releasing(&mut self) {
         if let Some(stopwatch) = &mut self.stopwatch {
-            stopwatch.record.released(OsWatched::now_ns().saturating_sub(stopwatch.acquired_ns));
+            stopwatch.record.released(OsWatched::now_ns().saturating_sub(self.acquired_ns));
         }
         // SAFETY: the lock is held, exclusively in the case of a writer.
         unsafe {
@@ -217,9 +222,11 @@ impl Observer for Witness<'_> {
                 Role::Reader => {}
             }
         }
+        self.watch().account.set(Doing::Releasing { since_ns: self.acquired_ns });
     }
 
     fn goes_on(&mut self) -> bool {
+        self.watch().account.set(Doing::Thinking);
         let waits = |thread| self.book.waits_by_cancellation(thread);
         if self.book.storm.as_ref().is_some_and(|storm| !storm.goes_on(waits)) {
             return false;
@@ -303,7 +310,7 @@ impl<L: RawTryLock, O: Ways<OsWatched, L>> Hand<L> for Torturer<'_, L, O> {
             }
         };
         if !acquired {
-            self.witness.watch().waiting_since_ns.store(0, Relaxed);
+            self.witness.watch().account.set(Doing::Thinking);
         }
         acquired
     }

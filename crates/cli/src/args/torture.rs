@@ -11,6 +11,7 @@ Examples:
   nearlock torture cna,qspinlock --nwriters 64 --shutdown-secs 60 --stat-interval 5
   nearlock torture all --nwriters 16 --nreaders 16 --cancel-storm
   nearlock torture near-mutex,near-condvar --churn --shutdown-secs 600
+  nearlock torture near-mutex --watch-progress 50ms --long-hold 0
   nearlock torture lock-busted          (ends in FAILURE, as it is meant to)
 
 The test checks exclusion and progress. ??? after Max/Min means that one writer (or reader) acquired
@@ -23,7 +24,9 @@ also tried and downgraded. Waiters that can give up also wait with short timeout
 must have had the lock or given up. With --churn, the first quarter of the time is for warm-up, and
 the middle of the second quarter is compared with that of the last. By default,
 cna.shuffle-reduction and cna-v13.shuffle-reduction are 2 here and cna-v13.threshold-ns is 1000000,
-so that every path of CNA is taken often. A path after NOT TAKEN was not tested.";
+so that every path of CNA is taken often. A path after NOT TAKEN was not tested.
+With --watch-progress, the line `stalls` counts the times without an acquisition by cause.
+Threads without a processor are no failure. JSON has the counts too, CSV has not.";
 
 /// Flags that one would expect, with those that are meant. There are two numbers of threads.
 const EXPECTED: [(&str, &str); 4] = [
@@ -88,6 +91,11 @@ pub struct TortureArgs {
     /// A lock that no thread acquires for this many s is hung, and fails.
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = time("s", 1..=1_000_000))]
     pub hang_secs: u64,
+    /// Report stalls on standard error, with what the threads and the lock do. In a stall no thread
+    /// has acquired the lock for this many ms, although a thread wants it. A lost wake-up is found
+    /// after about 100 ms more, and fails. Use --long-hold 0, because long holds are stalls too.
+    #[arg(long, value_name = "MS", conflicts_with = "churn", value_parser = time("ms", 10..=60_000))]
+    pub watch_progress: Option<u64>,
     /// Record waits and holds of each lock, and show them in the columns of LOCK_PROFILING(9) and
     /// the events of lockstat(1) of FreeBSD. Not with --format csv.
     #[arg(long)]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use nearlock_bench::torture::{
-    self, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting,
+    self, News, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting,
 };
 use nearlock_lab::locks::{self, entries};
 use nearlock_lab::names::RUST_NAMES;
@@ -102,8 +102,9 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
 
 /// Tortures one lock, and shows its line if the format is text. Problems go to standard error.
 pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Result<Tortured> {
-    let tortured = torture::torture(lock, plan, &mut |totals| {
-        report::say(report::text::totals(lock, totals));
+    let tortured = torture::torture(lock, plan, &mut |news| match news {
+        News::Totals(totals) => report::say(report::text::totals(lock, totals)),
+        News::Progress(event) => report::say(format_args!("{}-torture: {event}", lock.name)),
     })?;
     if format == Format::Text {
         let mut out = io::stdout().lock();
@@ -135,6 +136,7 @@ pub fn default_plan(duration: Duration) -> Plan {
         long_hold_ms: 100,
         priority_percent: 0,
         hang: Duration::from_secs(20),
+        watch_progress: None,
         lockstat: false,
         settings: torture::settings(),
     }
@@ -165,6 +167,7 @@ fn plan(args: &TortureArgs, locks: &[&'static Subject]) -> anyhow::Result<Plan> 
         stat_interval: Duration::from_secs(args.stat_interval),
         stutter: Duration::from_secs(args.stutter),
         long_hold_ms: args.long_hold,
+        watch_progress: args.watch_progress.map(Duration::from_millis),
         lockstat: args.lockstat,
         priority_percent: args.priority_percent,
         hang: Duration::from_secs(args.hang_secs),

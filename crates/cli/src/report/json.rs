@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use nearlock_bench::torture::churn::Churn;
+use nearlock_bench::torture::stalls::Stalls;
 use nearlock_bench::torture::{Plan, Tortured};
 use nearlock_lab::LockEvent;
 use nearlock_lab::lockstat::LockStatistics;
@@ -33,6 +34,8 @@ struct Row<'a> {
     lockstat: Option<&'a [LockStatistics]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     churn: Option<Churn>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalls: Option<&'a Stalls>,
 }
 
 #[derive(Serialize)]
@@ -69,6 +72,7 @@ pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured], extent: Ext
             problems: problems.iter().map(String::as_str).collect(),
             lockstat: tortured.lockstat.as_deref(),
             churn: tortured.churn,
+            stalls: tortured.stalls.as_ref(),
         })
         .collect();
     array(out, &rows)

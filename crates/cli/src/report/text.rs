@@ -323,6 +323,9 @@ pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
         detail += &format!(", NOT TAKEN: {}", not_taken.join(", "));
     }
     writeln!(out, "{}", wrapped(&detail, "    "))?;
+    if let Some(stalls) = &tortured.stalls {
+        writeln!(out, "{}", wrapped(&stalls.to_string(), "    "))?;
+    }
     if let Some(Churn { lives, locks, memory }) = &tortured.churn {
         let memory =
             memory.map_or_else(|| "not measured often enough".to_owned(), |memory| memory.to_string());
@@ -361,10 +364,13 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, all: &[Tortured], ended: &
         Threads::Stay => "",
         Threads::ComeAndGo => " churn=on",
     };
+    let watch = plan
+        .watch_progress
+        .map_or_else(String::new, |patience| format!(" watch_progress={}ms", patience.as_millis()));
     let text = format!(
         "--- End of test: {}: nwriters_stress={} nreaders_stress={} numa_nodes={numa_nodes} wait={wait} \
          shutdown_secs={} stat_interval={} stutter={} long_hold={} priority_percent={} \
-         cancel_storm={storm}{churn}",
+         cancel_storm={storm}{churn}{watch}",
         ended,
         span(all.iter().map(|tortured| tortured.crew.writers)),
         span(all.iter().map(|tortured| tortured.crew.readers)),

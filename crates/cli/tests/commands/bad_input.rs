@@ -140,6 +140,8 @@ fn numbers() {
         (format!("{SIMULATE} --seed {} --seeds 2", u64::MAX), vec!["--seed", "beyond"]),
         (format!("{SIMULATE} --seed x"), vec!["--seed", "'x'"]),
         ("reproduce --seeds 0".to_owned(), vec!["--seeds", "1 to 10000"]),
+        ("torture mcs --watch-progress 5".to_owned(), vec!["--watch-progress", "'5'", "10 to 60000 ms"]),
+        ("torture mcs --watch-progress 50 --churn".to_owned(), vec!["--watch-progress", "--churn"]),
         ("torture mcs --nwriters 0".to_owned(), vec!["--nwriters", "'0'", "1 or more"]),
         ("torture mcs --nwriters 100000".to_owned(), vec!["--nwriters 100000", "1 to 8192"]),
         ("torture lock-busted-rw --nreaders 8192".to_owned(), vec!["--nreaders 8192", "0 to 81"]),

@@ -22,11 +22,12 @@ fn assert_named(text: &str, fields: &[String]) {
     }
 }
 
-/// The keys of the objects within `lockstat` and `churn` of each row.
+/// The keys of the objects within `lockstat`, `churn` and `stalls` of each row.
 fn inner_keys(json: &str) -> Vec<String> {
     let rows: Vec<Value> = serde_json::from_str(json).expect("an array");
     let mut found = Vec::new();
-    let mut values: Vec<&Value> = rows.iter().flat_map(|row| [&row["lockstat"], &row["churn"]]).collect();
+    let mut values: Vec<&Value> =
+        rows.iter().flat_map(|row| [&row["lockstat"], &row["churn"], &row["stalls"]]).collect();
     while let Some(value) = values.pop() {
         match value {
             Value::Object(object) => {
@@ -50,6 +51,7 @@ fn every_field_is_in_the_documents() {
         ("`simulate`", format!("simulate --machine haswell-ex-4s --lock mcs --threads 2 {quick} --lockstat")),
         ("`torture`", "torture mcs --shutdown-secs 1 --lockstat".to_owned()),
         ("`torture`", "torture near-mutex --shutdown-secs 1 --churn".to_owned()),
+        ("`torture`", "torture near-mutex --shutdown-secs 1 --watch-progress 1s --long-hold 0".to_owned()),
         ("`reproduce`", format!("reproduce cna-context1 --seeds 1 {quick}")),
         ("`reproduce`", format!("reproduce cna-context1 --seeds 1 {quick} --mechanisms")),
         ("`validate`", "validate --quick".to_owned()),

@@ -183,6 +183,37 @@ fn a_wake_up_lost_in_a_storm_of_cancellations_is_detected() {
     assert!(rows[0]["cancelled"].as_u64() > Some(0) && rows[0]["nreaders"] == 0, "{}", run.out);
 }
 
+/// The run ends long before the hang. Otherwise the error would be the hang.
+#[test]
+fn a_lost_wake_up_is_named_and_reported_with_its_threads() {
+    let run = nearlock(
+        "torture lock-lost-cancel --nwriters 8 --cancellations 1000000 --long-hold 0 --hang-secs 600 \
+         --watch-progress 50ms",
+    );
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.err.contains("lock-lost-cancel-torture: lost wake-up: no acquisition for "), "{}", run.err);
+    assert!(run.err.contains("  writer 7: ") && run.err.contains("  canceller: cancels; "), "{}", run.err);
+    assert!(run.err.contains("conclusion: a lost wake-up: all threads that wait"), "{}", run.err);
+    let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("lost wake-up 1") && words.contains(" watch_progress=50ms"), "{}", run.out);
+}
+
+#[test]
+fn a_watched_lock_has_its_stalls_counted() {
+    let torture = "torture near-mutex --shutdown-secs 1 --long-hold 0 --hang-secs 120 --watch-progress 1s";
+    let run = nearlock(torture);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("    stalls: ") && run.out.contains("watched with"), "{}", run.out);
+    let run = nearlock(&format!("{torture} --format json"));
+    assert_eq!(run.code, 0, "{}", run.err);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");
+    let stalls = &rows[0]["stalls"];
+    assert!(
+        stalls["count"].is_u64() && stalls["policy"].is_string() && stalls["causes"].is_object(),
+        "{stalls}"
+    );
+}
+
 #[test]
 fn a_notification_lost_in_a_storm_of_cancellations_is_detected() {
     let run = nearlock("torture lock-lost-notification --nwriters 8 --cancellations 1000000 --hang-secs 2");
