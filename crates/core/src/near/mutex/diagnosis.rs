@@ -189,7 +189,7 @@ impl fmt::Display for Visits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { is_monopolised, releases_left, releases_between, last_ago_ns } = *self;
         f.write_str(if is_monopolised { "monopolised" } else { "shared" })?;
-        write!(f, "; a release last visited the chain {} ago (modulo 67 ms)", Ms(last_ago_ns))?;
+        write!(f, "; a release last visited the chain {} ago", Ms(last_ago_ns))?;
         write!(f, ", and {releases_left} of {releases_between} releases are left until the next visit")
     }
 }

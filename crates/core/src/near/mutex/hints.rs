@@ -92,7 +92,7 @@ pub struct Visits {
     pub releases_left: u32,
     /// How many releases there were between the last two visits.
     pub releases_between: u32,
-    /// The time since the last visit, in ns. After 67 ms it begins again at 0.
+    /// The time since the last visit, in ns. After 73 minutes it begins again at 0.
     pub last_ago_ns: u64,
 }
 
@@ -165,8 +165,8 @@ impl<P: Clock + Schedule> Hints<P> {
 
     /// The hints in words, for a report.
     pub(super) fn read(&self) -> Visits {
-        let (releases, times) = (self.releases(), self.times.load_hint());
-        let passed = Self::now().wrapping_sub(times) & LOOKED_AT;
+        let releases = self.releases();
+        let passed = Self::now().wrapping_sub(self.looked_at.load_hint());
         Visits {
             is_monopolised: self.holders() == Holders::One,
             releases_left: releases & LEFT,
