@@ -1,7 +1,7 @@
 //! Counting filter of a chain: tells a release whether threads wait for its mutex.
 //!
 //! ```text
-//! filter   12 counts; the platform selects that of a mutex, by its address
+//! filter   11 counts; the platform selects that of a mutex, by its address
 //! count    bits 22-31 waiters in the queue, modulo 1024: a hint | 0-21 wake requests
 //! ```
 //! A count is written under the chain's lock, and read without. Mutexes of one chain share a count
@@ -34,7 +34,7 @@ use crate::platform::{Atomic, AtomicInt, Platform};
 /// visit a chain for another mutex. With more, a release that also reads the hints reads two cache
 /// lines. docs/guide/cargo-bench.md, "Many sleepers", compares 13 counts, as there were before, with
 /// one. The command is `cargo bench -p nearlock --bench sleepers`.
-const COUNTS: usize = 12;
+const COUNTS: usize = 11;
 const WAITER_SHIFT: u32 = 22;
 const REQUESTS: u32 = (1 << WAITER_SHIFT) - 1;
 

@@ -5,6 +5,8 @@
 //! releases    bits 16-31 how many there are between two visits to the chain
 //!             0-15 how many are left until the next visit
 //! looked_at   when a release last visited the chain, in units of 1024 ns
+//! first_wait  how long the first in the queue has waited for a release, in the mean, in units of
+//!             128 ns; 0 if the chain is not visited at each release
 //! looker      bits 6-31 the thread that visited last, as far as these bits can tell
 //!             2-5 how many visits in a row followed a visit of the same thread
 //!             0-1 monopolised: how often the mutex must still be found to stay free until it
@@ -18,6 +20,12 @@
 //! the queue is due. A release also visits the chain if there is a wake request. Each visit notes
 //! its thread, except that of a fair release and that of a release which has freed the mutex
 //! before. If many visits in a row are by one thread, that thread monopolises the mutex.
+//!
+//! **Rare releases.** If sections are longer than `LOOK_UNITS`, each release visits the chain, and
+//! notes how long the first in the queue has waited for it. That is how long a thread would have to
+//! spin. If the mean is `RARE_UNITS` or more, no thread spins, and the mutex does not count as
+//! monopolised. Then a thread that took it again and again would gain nothing from its cache. When
+//! sections become short again, the next visits find it out, since they are made by releases.
 //!
 //! **Cost.** Uncontended: a swap to lock, and a store to release. Contended: one membarrier each
 //! time that the first in the queue is about to park without an alarm. It parks with an alarm
@@ -72,6 +80,22 @@ pub(super) const DOUBTS: u32 = 3;
 const MONOPOLISED: u32 = 3;
 const STRIDE_SHIFT: u32 = 16;
 const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
+/// From this mean time on, threads do not spin for a release, in units of time: 77 us. The two spins
+/// of the first in the queue take 40 us, and a sleep and a wake-up up to 30 us more. So spinning
+/// would save time in less than half of the waits. With 40 us, threads that work for 30 us in a
+/// section and as long between sections do 0.6 of the work: their sleeps make the waits longer than
+/// 40 us (tried: docs/internals/tuning-mutex.md). At 0 no thread spins for a mutex whose sections
+/// are longer than `LOOK_UNITS`. At a second, threads spin for holders that sleep in sections.
+pub(super) const RARE_UNITS: u32 = 75;
+/// Longer waits count as this long, so that a single one does not decide for long. The value was
+/// chosen; no comparison with others is kept.
+const WAIT_MAX_UNITS: u32 = 200;
+/// The parts of a unit of time in the mean.
+const WAIT_SHIFT: u32 = 3;
+/// The weight of a new value in the mean: one in 2 to this power. The value was chosen, so that four
+/// visits or so make a difference; no comparison with others is kept.
+const MEAN_SHIFT: u32 = 2;
+
 /// Which threads release a mutex, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holders {
@@ -102,6 +126,7 @@ pub struct Hints<P: Platform> {
     releases: P::U32,
     looked_at: P::U32,
     looker: P::U32,
+    first_wait: P::U32,
 }
 
 impl<P: Platform> Hints<P> {
@@ -125,8 +150,14 @@ impl<P: Platform> Hints<P> {
     pub(super) fn holders(&self) -> Holders {
         match self.looker.load_hint() & MONOPOLISED {
             0 => Holders::Several,
+            _ if self.has_rare_releases() => Holders::Several,
             _ => Holders::One,
         }
+    }
+
+    /// Whether the mutexes of the chain are released so seldom that a thread should not spin.
+    pub(super) fn has_rare_releases(&self) -> bool {
+        self.first_wait.load_hint() >= RARE_UNITS << WAIT_SHIFT
     }
 
     /// Whether one thread releases the mutex, or the last two visits were by one thread. A thread
@@ -175,8 +206,9 @@ impl<P: Clock + Schedule> Hints<P> {
         }
     }
 
-    /// Notes a visit to the chain. Sets the number of releases until the next visit.
-    pub(super) fn looked(&self) {
+    /// Notes a visit to the chain by a release for which the first in the queue has waited for this
+    /// time, in units. Sets the number of releases until the next visit.
+    pub(super) fn looked(&self, first_units: u32) {
         let now = Self::now();
         let passed = now.wrapping_sub(self.looked_at.load_hint());
         let stride = (self.releases() >> STRIDE_SHIFT).max(1);
@@ -186,8 +218,21 @@ impl<P: Clock + Schedule> Hints<P> {
             _ => stride,
         };
         self.looked_at.store_hint(now);
+        self.note_first_wait(if stride == 1 { Some(first_units.min(passed)) } else { None });
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT);
+    }
+
+    /// Notes how long the first in the queue has waited for a release, in units of time. `None`:
+    /// there are several releases between two visits.
+    fn note_first_wait(&self, units: Option<u32>) {
+        let mean = self.first_wait.load_hint();
+        let next = units.map_or(0, |units| {
+            mean - (mean >> MEAN_SHIFT) + (units.min(WAIT_MAX_UNITS) << WAIT_SHIFT >> MEAN_SHIFT)
+        });
+        if next != mean {
+            self.first_wait.store_hint(next);
+        }
     }
 
     /// Notes that this thread visits the chain.
@@ -204,7 +249,12 @@ impl<P: Clock + Schedule> Hints<P> {
 
 impl<P: Platform> Default for Hints<P> {
     fn default() -> Self {
-        Self { releases: Atomic::new(0), looked_at: Atomic::new(0), looker: Atomic::new(0) }
+        Self {
+            releases: Atomic::new(0),
+            looked_at: Atomic::new(0),
+            looker: Atomic::new(0),
+            first_wait: Atomic::new(0),
+        }
     }
 }
 
@@ -224,7 +274,7 @@ mod tests {
             let hints = Hints::<OneThread>::default();
             let mut between_ns = 0;
             for _ in 0..40 {
-                hints.looked();
+                hints.looked(0);
                 between_ns = releases_to_look(&hints) as u64 * release_ns;
                 NOW_NS.set(NOW_NS.get() + between_ns);
             }
@@ -260,7 +310,7 @@ mod tests {
         let hints = Hints::<OneThread>::default();
         let look_as = |thread| {
             THREAD_ID.set(thread);
-            hints.looked();
+            hints.looked(0);
         };
         for _ in 0..100 {
             look_as(OTHER);
@@ -274,5 +324,41 @@ mod tests {
         assert!(hints.may_have_one_holder());
         look_as(OTHER);
         assert_eq!(hints.holders(), Holders::One);
+    }
+
+    /// Visits the chain after this time, in units, as two threads that exchange the mutex.
+    fn visit_after(hints: &Hints<OneThread>, units: u32, first_units: u32) {
+        NOW_NS.set(NOW_NS.get() + (u64::from(units) << UNIT_SHIFT));
+        THREAD_ID.set(if THREAD_ID.get() == OTHER { THIRD } else { OTHER });
+        hints.looked(first_units);
+    }
+
+    #[test]
+    fn releases_are_rare_while_the_first_waits_long_for_each() {
+        let hints = Hints::<OneThread>::default();
+        let visits_until = |units: u32, first_units: u32, is_rare: bool| {
+            (0..1000)
+                .take_while(|_| hints.has_rare_releases() != is_rare)
+                .map(|_| visit_after(&hints, units, first_units))
+                .count()
+        };
+        assert!((1..10).contains(&visits_until(200, 150, true)));
+        hints.note_retaken();
+        assert_eq!(hints.holders(), Holders::Several, "spinning is not for long sections");
+        assert!((1..10).contains(&visits_until(40, 40, false)), "shorter sections");
+        assert_eq!(hints.holders(), Holders::One);
+        assert_eq!(visits_until(1000, 10, true), 1000, "seldom released, since no thread waits");
+        assert!((1..10).contains(&visits_until(200, 150, true)));
+        assert_eq!(visits_until(1, 150, false), 1, "there are several releases between two visits");
+    }
+
+    #[test]
+    fn a_single_long_wait_makes_no_release_rare_for_long() {
+        let hints = Hints::<OneThread>::default();
+        visit_after(&hints, 1 << 20, 1 << 19);
+        for _ in 0..4 {
+            visit_after(&hints, 20, 20);
+        }
+        assert!(!hints.has_rare_releases());
     }
 }

@@ -252,7 +252,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
 
     /// Notes that a release visits the chain.
     pub(super) fn looked(&self) {
-        self.0.beside().hints.looked();
+        self.0.beside().hints.looked(self.first().map_or(0, Self::first_for_units));
     }
 
     /// s -> s|REQUEST. Relaxed, since the thread whose request must be seen passes a fence, or

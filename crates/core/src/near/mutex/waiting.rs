@@ -19,6 +19,10 @@
 //! it passes the heavy side of the fence, swaps the word once more, and parks without an alarm. When it takes the mutex, it leaves the queue,
 //! and makes the next waiter first.
 //!
+//! **Rare releases.** If the first in the queue has to wait long for each release, spinning wastes
+//! time (`mutex/hints.rs`). Then a newcomer reads the word once and does not yield. The first in the
+//! queue makes its wake request at once, and parks with an alarm.
+//!
 //! **The waiters behind it** park at once. No waiter in the queue yields its processor. A thread
 //! that yields counts as awake, so a release would hand it the mutex although another program has
 //! its processor.
@@ -142,13 +146,17 @@ impl<P: NearPlatform> NearMutex<P> {
     /// it has taken the mutex.
     fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let hints = Self::hints(self);
+        let (looks, yields) = match hints.has_rare_releases() {
+            true => (1, 0),
+            false => (NEWCOMER_LOOKS, yields),
+        };
         let mut stride_ns = LEAST_STRIDE_NS;
-        for look in 0..NEWCOMER_LOOKS + yields {
-            let is_hopeless = look >= NEWCOMER_LOOKS && hints.holders() == Holders::One;
+        for look in 0..looks + yields {
+            let is_hopeless = look >= looks && hints.holders() == Holders::One;
             if is_hopeless || P::should_give_way(spin) {
                 return false;
             }
-            if look < NEWCOMER_LOOKS {
+            if look < looks {
                 Self::pause(stride_ns, spin);
                 stride_ns = (stride_ns * 2).min(NEWCOMER_STRIDE_NS);
             } else if limit.is_reached().is_some() {
@@ -267,14 +275,15 @@ impl<P: NearPlatform> NearMutex<P> {
     /// What the first in the queue does before it parks without an alarm. Returns whether it has
     /// taken the mutex.
     pub(super) fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        let end = match WaitQueue::has_requested(waiter) {
+        let is_rare = Self::hints(self).has_rare_releases();
+        let end = match WaitQueue::has_requested(waiter) || is_rare {
             true => SpinEnd::Over,
             false => self.look_before_request(waiter, spin, limit),
         };
         let end = match end {
             SpinEnd::Over if limit.is_reached().is_none() => {
                 WaitQueue::of(self).request(waiter);
-                self.look(waiter, Taking::Free, spin, limit)
+                if is_rare { SpinEnd::Over } else { self.look(waiter, Taking::Free, spin, limit) }
             }
             end => end,
         };

@@ -69,3 +69,28 @@ fn a_waiter_whose_limit_is_reached_does_not_park_again() {
     assert_eq!(NOW_NS.get(), begin_ns, "it does not wait for its alarm");
     assert!(others_are_done() && is_quiet(mutex));
 }
+
+/// So the wait costs one read of the word, and a sleep.
+#[test]
+fn no_thread_spins_or_yields_for_a_mutex_whose_releases_are_rare() {
+    let mutex = held();
+    let hints = Mutex::hints(mutex);
+    for _ in 0..20 {
+        NOW_NS.set(NOW_NS.get() + 1_000_000);
+        hints.looked(1000);
+    }
+    assert!(hints.has_rare_releases());
+    SPINS_MAX.set(u32::MAX);
+    PAUSES.take();
+    let before = [MutexAtOnce, MutexWake].map(events_of);
+    meanwhile(|| ());
+    meanwhile(|| {
+        NOW_NS.set(NOW_NS.get() + 500_000);
+        release(mutex);
+    });
+    // SAFETY: another thread has released it by then.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done() && is_quiet(mutex));
+    assert_eq!(PAUSES.take().len(), 1);
+    assert_eq!([MutexAtOnce, MutexWake].map(events_of), before.map(|count| count + 1));
+}
