@@ -60,9 +60,9 @@
 //!     v  finds it held: joins the queue again, at its end
 //!  behind, or first if the queue is empty
 //! ```
-//! A parked waiter that a release wakes stays in the queue if the mutex is monopolised, if the waiter
-//! was dequeued before, or if it is parked with an alarm. Otherwise it is dequeued. In both cases
-//! its wake request is withdrawn.
+//! A parked waiter that a release wakes stays in the queue if the mutex is monopolised, if the
+//! waiter was dequeued before, or if it is parked with an alarm. Otherwise it is dequeued. In both
+//! cases its wake request is withdrawn.
 //!
 //! **A release** reads the mutex's count in the filter. Without wake requests it stores 0, passes
 //! the light side of the fence, and reads the count again. It visits the chain if there are
@@ -96,8 +96,8 @@
 //!    learns under the chain's lock that it was dequeued. If D takes the mutex, D's own release
 //!    sees F's request. If D finds the mutex held by a thread H, the release of H had to see D's
 //!    request, because D had parked without an alarm (cases 1, 3 and 4). (The release that dequeued
-//!    D may be late: it may have freed the mutex before it locked the chain. Then another thread may
-//!    hold the mutex.)
+//!    D may be late: it may have freed the mutex before it locked the chain. Then another thread
+//!    may hold the mutex.)
 //! 5. *It became first in another way:* a waiter gave up, or a condition variable put it into an
 //!    empty queue. Or a monopolised mutex was handed over to the waiter before it. It is woken, and
 //!    reads the word. Besides, a dequeued waiter that gives up wakes a first that has made a

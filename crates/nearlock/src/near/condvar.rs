@@ -25,7 +25,8 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// Space: the size of a pointer. A waiter's queue node is on its stack.
 ///
 /// Waiting: a waiter unlocks the mutex, sleeps until it is notified, and holds the mutex again when
-/// it returns. If notifications have come soon lately, it spins for up to 3 us before it sleeps. There are no spurious wakeups. A wait also ends with its timeout
+/// it returns. If notifications have come soon lately, it spins for up to 3 us before it sleeps.
+/// There are no spurious wakeups. A wait also ends with its timeout
 /// ([`wait_for`](lock_api::Condvar::wait_for), [`wait_until`](lock_api::Condvar::wait_until)) or
 /// its [`Cancellation`] ([`WaitCancellable`]). A waiter that is notified in time does not time out,
 /// however late it gets the mutex. So a wait that returns a timeout has not used up a notification.

@@ -24,10 +24,10 @@ use crate::parking::Waiter;
 use crate::platform::{Atomic, Park, Platform, Random};
 use crate::schedule::{Schedule, Spin};
 
-/// How long a waiter looks, in ns. About the processor time of a sleep and a wake-up. With 0.5 us, a
-/// bounded channel between eight threads seldom learns to look. With 5 us, it does so at once, but
-/// each look that does not pay off costs as much (tried: docs/internals/tuning-mutex.md). At 0 no
-/// waiter looks.
+/// How long a waiter looks, in ns. About the processor time of a sleep and a wake-up. With 0.5 us,
+/// a bounded channel between eight threads seldom learns to look. With 5 us, it does so at once,
+/// but each look that does not pay off costs as much (tried: docs/internals/tuning-mutex.md). At 0
+/// no waiter looks.
 const LOOK_NS: u32 = 3000;
 /// The delay between two reads of the waiter's own record, in ns. The value was chosen; no
 /// comparison with others is kept. The record stays in the cache of the waiter until it is

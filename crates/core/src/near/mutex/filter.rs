@@ -29,11 +29,11 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::platform::{Atomic, AtomicInt, Platform};
 
-/// As many as fit into a cache line of 64 bytes together with the [`Hints`](super::hints::Hints) and
-/// the patience of condition variables. With fewer, more mutexes share a count, and more releases
-/// visit a chain for another mutex. With more, a release that also reads the hints reads two cache
-/// lines. docs/guide/cargo-bench.md, "Many sleepers", compares 13 counts, as there were before, with
-/// one. The command is `cargo bench -p nearlock --bench sleepers`.
+/// As many as fit into a cache line of 64 bytes together with the [`Hints`](super::hints::Hints)
+/// and the patience of condition variables. With fewer, more mutexes share a count, and more
+/// releases visit a chain for another mutex. With more, a release that also reads the hints reads
+/// two cache lines. docs/guide/cargo-bench.md, "Many sleepers", compares 13 counts, as there were
+/// before, with one. The command is `cargo bench -p nearlock --bench sleepers`.
 const COUNTS: usize = 11;
 const WAITER_SHIFT: u32 = 22;
 const REQUESTS: u32 = (1 << WAITER_SHIFT) - 1;

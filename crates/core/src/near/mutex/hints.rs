@@ -80,20 +80,20 @@ pub(super) const DOUBTS: u32 = 3;
 const MONOPOLISED: u32 = 3;
 const STRIDE_SHIFT: u32 = 16;
 const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
-/// From this mean time on, threads do not spin for a release, in units of time: 77 us. The two spins
-/// of the first in the queue take 40 us, and a sleep and a wake-up up to 30 us more. So spinning
-/// would save time in less than half of the waits. With 40 us, threads that work for 30 us in a
-/// section and as long between sections do 0.6 of the work: their sleeps make the waits longer than
-/// 40 us (tried: docs/internals/tuning-mutex.md). At 0 no thread spins for a mutex whose sections
-/// are longer than `LOOK_UNITS`. At a second, threads spin for holders that sleep in sections.
+/// From this mean time on, threads do not spin for a release, in units of time: 77 us. The two
+/// spins of the first in the queue take 40 us, and a sleep and a wake-up up to 30 us more. So
+/// spinning would save time in less than half of the waits. With 40 us, threads that work for 30 us
+/// in a section and as long between sections do 0.6 of the work. Their sleeps make the waits longer
+/// (tried: docs/internals/tuning-mutex.md). At 0 no thread spins for a mutex whose sections are
+/// longer than `LOOK_UNITS`. At a second, threads spin for holders that sleep in sections.
 pub(super) const RARE_UNITS: u32 = 75;
 /// Longer waits count as this long, so that a single one does not decide for long. The value was
 /// chosen; no comparison with others is kept.
 const WAIT_MAX_UNITS: u32 = 200;
 /// The parts of a unit of time in the mean.
 const WAIT_SHIFT: u32 = 3;
-/// The weight of a new value in the mean: one in 2 to this power. The value was chosen, so that four
-/// visits or so make a difference; no comparison with others is kept.
+/// The weight of a new value in the mean: one in 2 to this power. The value was chosen, so that
+/// four visits or so make a difference; no comparison with others is kept.
 const MEAN_SHIFT: u32 = 2;
 
 /// Which threads release a mutex, as far as is known.

@@ -1,9 +1,9 @@
 //! How a thread spins for the mutex. The terms are those of the [mutex](super).
 //!
 //! To *spin* is to read the word again and again, with a delay before each read. A waiter in the
-//! queue reads its own record too, where signals arrive. In the names of constants, a *look* is such
-//! a read. (The function `look` is a whole spin. In `mutex/hints.rs` a look is a visit of a release
-//! to the chain.) `mutex/waiting.rs` says when a thread spins.
+//! queue reads its own record too, where signals arrive. In the names of constants, a *look* is
+//! such a read. (The function `look` is a whole spin. In `mutex/hints.rs` a look is a visit of a
+//! release to the chain.) `mutex/waiting.rs` says when a thread spins.
 //!
 //! **A spin may end early.** The platform ends it at once if only one thread of the process can run
 //! at a time, and otherwise after `spin.budget-ns` (docs/internals/tuning.md). A newcomer whose

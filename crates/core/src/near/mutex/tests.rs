@@ -29,8 +29,8 @@ type Mutex = NearMutex<OneThread>;
 
 const _: () = assert!(size_of::<NearMutex<crate::native::Native>>() == 4);
 
-/// The chance when the thread has parked with an alarm. Before it are the chances at the pauses of a
-/// newcomer (`SPINS`).
+/// The chance when the thread has parked with an alarm. Before it are the chances at the pauses of
+/// a newcomer (`SPINS`).
 const PARKS_AT: u32 = SPINS;
 /// The chance in the heavy fence.
 const FENCES_AT: u32 = SPINS + 1;
@@ -174,7 +174,8 @@ fn a_waiter_that_is_cancelled_while_it_is_first_gives_up_at_once() {
 #[test]
 fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
     for step in 0..=SLEEPS_AT {
-        // SAFETY: no thread waits. One thread makes all releases, so the mutex would seem monopolised.
+        // SAFETY: no thread waits. One thread makes all releases, so the mutex would seem
+        // monopolised.
         unsafe { forget_chains() };
         let mutex = held();
         let before = events_of(MutexWake);

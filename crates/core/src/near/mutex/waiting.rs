@@ -15,13 +15,13 @@
 //! first of a monopolised mutex begins with the short delays.
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
-//! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`. Then
-//! it passes the heavy side of the fence, swaps the word once more, and parks without an alarm. When it takes the mutex, it leaves the queue,
-//! and makes the next waiter first.
+//! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`.
+//! Then it passes the heavy side of the fence, swaps the word once more, and parks without an
+//! alarm. When it takes the mutex, it leaves the queue, and makes the next waiter first.
 //!
 //! **Rare releases.** If the first in the queue has to wait long for each release, spinning wastes
-//! time (`mutex/hints.rs`). Then a newcomer reads the word once and does not yield. The first in the
-//! queue makes its wake request at once, and parks with an alarm.
+//! time (`mutex/hints.rs`). Then a newcomer reads the word once and does not yield. The first in
+//! the queue makes its wake request at once, and parks with an alarm.
 //!
 //! **The waiters behind it** park at once. No waiter in the queue yields its processor. A thread
 //! that yields counts as awake, so a release would hand it the mutex although another program has
@@ -112,14 +112,14 @@ const NEWCOMERS_PER_PROBE: u32 = 16;
 /// turn. At a second, it may wait for a second.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
-/// How long the first in the queue parks with an alarm after its request, in ns, before it passes the
-/// heavy side of the fence and parks without. The fence interrupts all running threads of the
+/// How long the first in the queue parks with an alarm after its request, in ns, before it passes
+/// the heavy side of the fence and parks without. The fence interrupts all running threads of the
 /// process, so it is for long sleeps. The value was chosen so that a chain has fewer than 1000
-/// fences a second, which take 1 % of a processor at most. `nearlock bench` prints their number, and
-/// docs/guide/benchmark.md has it. With a fence for each sleep, a mutex whose holders yield does a
-/// tenth less work (tried: docs/internals/tuning-mutex.md). If a release has missed the request, the
-/// waiter sleeps for this time. At 0 there is a fence for each sleep. At a second, such a waiter
-/// sleeps for a second.
+/// fences a second, which take 1 % of a processor at most. `nearlock bench` prints their number,
+/// and docs/guide/benchmark.md has it. With a fence for each sleep, a mutex whose holders yield
+/// does a tenth less work (tried: docs/internals/tuning-mutex.md). If a release has missed the
+/// request, the waiter sleeps for this time. At 0 there is a fence for each sleep. At a second,
+/// such a waiter sleeps for a second.
 pub(super) const ALARM_NS: u64 = 1_300_000;
 impl<P: NearPlatform> NearMutex<P> {
     #[cold]

@@ -56,7 +56,8 @@ fn a_waiter_that_sleeps_by_the_clock_has_found_the_mutex_held() {
     assert!(is_quiet(mutex));
 }
 
-/// A cancellation wakes it. A canceller that wakes it again and again would otherwise keep it there.
+/// A cancellation wakes it. A canceller that wakes it again and again would otherwise keep it
+/// there.
 #[test]
 fn a_waiter_whose_limit_is_reached_does_not_park_again() {
     let mutex = held();
