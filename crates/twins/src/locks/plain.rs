@@ -16,16 +16,16 @@ struct Chain {
     waiters: [AtomicU32; 16],
     releases: AtomicU32,
     /// The table of the real lock has other hints here.
-    others: [AtomicU32; 2],
-    counts: [AtomicU32; 13],
+    others: [AtomicU32; 4],
+    counts: [AtomicU32; 11],
 }
 
 static TABLE: [Chain; 256] = [const {
     Chain {
         waiters: [const { AtomicU32::new(0) }; 16],
         releases: AtomicU32::new(0),
-        others: [const { AtomicU32::new(0) }; 2],
-        counts: [const { AtomicU32::new(0) }; 13],
+        others: [const { AtomicU32::new(0) }; 4],
+        counts: [const { AtomicU32::new(0) }; 11],
     }
 }; 256];
 
@@ -62,7 +62,7 @@ impl PlainRelease {
     fn chain(address: usize) -> (&'static Chain, &'static AtomicU32) {
         let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let chain = &TABLE[(hash >> 56) as usize];
-        (chain, &chain.counts[((((hash ^ (hash << 16)) >> 32) * 13) >> 32) as usize])
+        (chain, &chain.counts[((((hash ^ (hash << 16)) >> 32) * 11) >> 32) as usize])
     }
 
     #[cold]
