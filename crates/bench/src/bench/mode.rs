@@ -32,8 +32,9 @@ pub enum Mode {
     Handover,
     /// Many threads in loops of system calls. Measures the same figures as for sections.
     Calls(Calls),
-    /// Threads that wait for each other with a condition variable, in one of [`CONDVAR_CASES`].
-    /// Measures the same figures as for sections, for each message.
+    /// Threads that wait for each other with a condition variable, in one of
+    /// [`CONDVAR_CASES`](super::CONDVAR_CASES). Measures the same figures as for sections, for each
+    /// message.
     Condvar(&'static CondvarCase),
     /// Threads whose sections wait, in one of [`LONG_CASES`](super::LONG_CASES). Measures the same
     /// figures as for other sections.
