@@ -49,7 +49,6 @@
 //!  requested  spins, and again if it is woken meanwhile; parks with an alarm
 //!     |  finds the mutex free, or is handed it ---------------------------------------> holder
 //!     |  is woken while it is parked, and stays in the queue -------------------------> first
-//!     |  is woken while it is parked, and is dequeued --------------------------------> dequeued
 //!     v  passes the heavy side, and finds the mutex held
 //!  asleep     parked without an alarm
 //!     |  is handed the mutex ---------------------------------------------------------> holder
@@ -241,8 +240,9 @@ impl<P: NearPlatform> NearMutex<P> {
         WaitQueue::note_node(waiter, P::numa_node());
     }
 
-    /// Puts waiters at the end of the queue, in their order. If one of them becomes first, it is
-    /// woken. Only the address of the mutex is used.
+    /// Puts notified waiters at the end of the queue, in their order. If the queue is empty, the
+    /// first of them is woken. Otherwise it is granted its notification alone, and does not join
+    /// the queue. Only the address of the mutex is used.
     ///
     /// Safety: the waiters are in no queue, and their threads call
     /// [`lock_when_requeued`](Self::lock_when_requeued).

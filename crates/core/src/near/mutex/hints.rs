@@ -24,8 +24,10 @@
 //! **Rare releases.** If sections are longer than `LOOK_UNITS`, each release visits the chain, and
 //! notes how long the first in the queue has waited for it. That is how long a thread would have to
 //! spin. If the mean is `RARE_UNITS` or more, no thread spins, and the mutex does not count as
-//! monopolised. Then a thread that took it again and again would gain nothing from its cache. When
-//! sections become short again, the next visits find it out, since they are made by releases.
+//! monopolised. So a thread that takes it again and again may do so until the first in the queue is
+//! due (`DUE_NS`): each hand-over to a sleeping thread leaves the mutex without use until that
+//! thread runs. When sections become short again, the next visits find it out, since they are made
+//! by releases.
 //!
 //! **Cost.** Uncontended: a swap to lock, and a store to release. Contended: one membarrier each
 //! time that the first in the queue is about to park without an alarm. It parks with an alarm
