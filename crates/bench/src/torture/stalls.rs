@@ -1,5 +1,5 @@
-//! Times in which no thread of a run acquires the lock, although some thread wants it: what the
-//! threads and the lock do then, and what the cause seems to be.
+//! Stalls: times in which no thread of a run acquires the lock, although some thread wants it. A
+//! report says what the threads and the lock do then, and what the cause seems to be.
 //!
 //! A lock test on a busy machine has such times without a fault of the lock. The scheduler may have
 //! taken the processor from the holder, or from the thread that the lock was handed to. It may also
@@ -187,8 +187,12 @@ fn kernel(facts: &Facts) -> String {
         place => format!(" in {place}"),
     };
     let queue = facts.place.map_or_else(String::new, |place| format!(", {}. in the queue", place + 1));
+    let woken = match facts.is_parked && task.state == 'R' {
+        true => ", has not run since it slept in the lock",
+        false => "",
+    };
     format!(
-        "{}{place} on CPU {}, ran {}, delayed {}, switches {}+{}{queue}",
+        "{}{place} on CPU {}, ran {}, delayed {}, switches {}+{}{woken}{queue}",
         task.state,
         task.cpu,
         Ms(task.ran),

@@ -309,9 +309,12 @@ impl<L: RawTryLock, O: Ways<OsWatched, L>> Hand<L> for Torturer<'_, L, O> {
                 true
             }
         };
-        if !acquired {
-            self.witness.watch().account.set(Doing::Thinking);
-        }
+        // Before the clock is read, so that a thread that has the lock hardly ever says that it
+        // waits.
+        self.witness.watch().account.set(match acquired {
+            true => Doing::InSection { since_ns: self.witness.waiting_since_ns },
+            false => Doing::Thinking,
+        });
         acquired
     }
 

@@ -19,11 +19,15 @@ pub enum Cause {
     HolderWithoutProcessor,
     /// A thread that releases the lock waits for a processor.
     ReleaseWithoutProcessor,
-    /// The lock is held, by a thread that has not noticed it yet and waits for a processor.
+    /// The lock was handed over to a thread that slept and has not run since.
     HandOverWithoutProcessor,
-    /// The lock is free, and a thread that was woken to take it waits for a processor.
+    /// The lock is held, by a thread that was awake, has not noticed it yet, and waits for a
+    /// processor.
+    TakenWithoutProcessor,
+    /// The lock is free. A thread that slept was woken to take it, and has not run since.
     WokenWithoutProcessor,
-    /// Nothing is known of the lock. A thread that wants it waits for a processor.
+    /// A thread that wants the lock waits for a processor. It does not have the lock, or nothing is
+    /// known of the lock.
     WaiterWithoutProcessor,
     /// Threads that want the lock run, and none has it.
     Competing,
@@ -46,6 +50,7 @@ impl Cause {
             Self::HolderWithoutProcessor => "holder without processor",
             Self::ReleaseWithoutProcessor => "release without processor",
             Self::HandOverWithoutProcessor => "handed over to a thread without processor",
+            Self::TakenWithoutProcessor => "taken by a thread without processor",
             Self::WokenWithoutProcessor => "woken thread without processor",
             Self::WaiterWithoutProcessor => "waiter without processor",
             Self::Competing => "threads compete",
@@ -66,13 +71,16 @@ impl Cause {
                 format!("{thread} is about to release the lock, or has just done so, and waits for a processor")
             }
             Self::HandOverWithoutProcessor => {
-                format!("the lock was handed over to {thread}, or just taken by it, which waits for a processor")
+                format!("the lock was handed over to {thread}, which slept and has not run since")
+            }
+            Self::TakenWithoutProcessor => {
+                format!("{thread} has just taken the lock, or was handed it while awake, and waits for a processor")
             }
             Self::WokenWithoutProcessor => {
-                format!("the lock is free, and {thread}, which was woken to take it, waits for a processor")
+                format!("the lock is free, and {thread}, which slept and was woken to take it, has not run since")
             }
             Self::WaiterWithoutProcessor => {
-                format!("{thread} waits for a processor, and may have been handed the lock or woken to take it")
+                format!("{thread}, which waits for the lock, waits for a processor")
             }
             Self::Competing => "threads that wait for the lock run, and none of them has it".to_owned(),
             Self::NotWanted => format!("no thread wants the lock, and {thread} waits for a processor"),
@@ -89,13 +97,15 @@ impl Cause {
     }
 }
 
-/// What is known of one thread.
+/// The known facts about one thread.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// What it does by its own account; `None`: it never has the lock.
     pub doing: Option<Doing>,
     /// What the kernel says about it. Times and counts are those of the time that is watched.
     pub task: Option<Task>,
+    /// Whether it has called a sleep in the lock, and has not run since it fell asleep.
+    pub is_parked: bool,
     /// Its place in the queue of the lock, from 0, if the queue is known and it is there.
     pub place: Option<usize>,
 }
@@ -123,6 +133,14 @@ impl Facts {
     /// Whether it is runnable, and has not run in the time that is watched.
     pub fn is_without_processor(&self) -> bool {
         self.task.as_ref().is_some_and(|task| task.state == 'R' && task.ran.is_zero())
+    }
+
+    /// Since when it waits, in ns.
+    fn since_ns(&self) -> u64 {
+        match self.doing {
+            Some(Doing::Waiting { since_ns }) => since_ns,
+            _ => 0,
+        }
     }
 
     fn waits(&self) -> bool {
@@ -183,16 +201,19 @@ fn cause(threads: &[Facts], used: &[Use], is_held: Option<bool>) -> (Cause, Opti
         return (cause, Some(holder));
     }
     let waits_as = |usage: Use| all().filter(move |&at| threads[at].waits() && used[at] == usage);
+    let ready = || waits_as(Use::WaitsForProcessor);
     // A waiter that was handed the lock, or was woken to compete, has left the queue.
-    let place = |at: usize| threads[at].place.map_or(0, |place| place + 1);
-    let ran = |at: usize| threads[at].task.as_ref().map(|task| task.ran);
-    if let Some(next) = waits_as(Use::WaitsForProcessor).min_by_key(|&at| (place(at), ran(at))) {
-        let cause = match is_held {
-            Some(true) => Cause::HandOverWithoutProcessor,
-            Some(false) => Cause::WokenWithoutProcessor,
-            None => Cause::WaiterWithoutProcessor,
-        };
-        return (cause, Some(next));
+    let woken = ready().find(|&at| threads[at].is_parked && threads[at].place.is_none());
+    // A thread that has just taken the lock is as a rule the last that has called it.
+    let awake = ready().filter(|&at| !threads[at].is_parked).max_by_key(|&at| threads[at].since_ns());
+    match (is_held, woken, awake) {
+        (Some(true), Some(next), _) => return (Cause::HandOverWithoutProcessor, Some(next)),
+        (Some(true), None, Some(next)) => return (Cause::TakenWithoutProcessor, Some(next)),
+        (Some(false), Some(next), _) => return (Cause::WokenWithoutProcessor, Some(next)),
+        _ => {}
+    }
+    if let Some(waiter) = woken.or_else(|| ready().next()) {
+        return (Cause::WaiterWithoutProcessor, Some(waiter));
     }
     if waits_as(Use::Unknown).next().is_some() {
         return (Cause::Unknown, None);
@@ -206,10 +227,12 @@ fn cause(threads: &[Facts], used: &[Use], is_held: Option<bool>) -> (Cause, Opti
     (Cause::NotWanted, all().find(|&at| used[at] == Use::WaitsForProcessor))
 }
 
-/// Whether no thread of the run can make progress: a thread waits, and every thread that waits has
-/// slept since the previous reading; no thread has the lock; and every other thread sleeps too, or
-/// has run meanwhile, and so has done what it was about to do. The facts are about the time since
-/// the previous reading.
+/// Whether no thread of the run can make progress. The facts are about the time since the previous
+/// reading. The conditions are:
+///
+/// - A thread waits. Every thread that waits has slept since the previous reading.
+/// - No thread has the lock.
+/// - Every other thread sleeps too, or has run meanwhile. So it has done what it was about to do.
 pub fn is_stuck(threads: &[Facts]) -> bool {
     let sleeps = |thread: &Facts| thread.task.as_ref().is_some_and(|task| task.state == 'S');
     let is_still = |thread: &Facts| match thread.waits() {
@@ -230,7 +253,12 @@ mod tests {
 
     fn thread(doing: Doing, state: char, ran_ms: u64) -> Facts {
         let ran = Duration::from_millis(ran_ms);
-        Facts { doing: Some(doing), task: Some(Task { state, ran, ..Task::default() }), place: None }
+        Facts {
+            doing: Some(doing),
+            task: Some(Task { state, ran, ..Task::default() }),
+            is_parked: false,
+            place: None,
+        }
     }
 
     fn concluded(threads: &[Facts], is_held: Option<bool>) -> (Cause, Option<usize>, bool) {
@@ -255,12 +283,16 @@ mod tests {
 
     #[test]
     fn without_a_holder_the_thread_that_left_the_queue_is_the_cause() {
-        let queued = Facts { place: Some(0), ..thread(WAITS, 'R', 0) };
-        let threads = [queued, thread(WAITS, 'R', 0), thread(WAITS, 'S', 0)];
-        assert_eq!(concluded(&threads, Some(true)), (Cause::HandOverWithoutProcessor, Some(1), true));
-        assert_eq!(concluded(&threads, Some(false)), (Cause::WokenWithoutProcessor, Some(1), true));
-        assert_eq!(concluded(&threads, None), (Cause::WaiterWithoutProcessor, Some(1), true));
-        assert_eq!(concluded(&threads[..1], Some(true)), (Cause::HandOverWithoutProcessor, Some(0), true));
+        let woken = |place| Facts { is_parked: true, place, ..thread(WAITS, 'R', 0) };
+        let awake = |since_ns| thread(Doing::Waiting { since_ns }, 'R', 0);
+        let threads = [awake(5), woken(Some(0)), woken(None), awake(9), awake(7)];
+        assert_eq!(concluded(&threads, Some(true)), (Cause::HandOverWithoutProcessor, Some(2), true));
+        assert_eq!(concluded(&threads, Some(false)), (Cause::WokenWithoutProcessor, Some(2), true));
+        assert_eq!(concluded(&threads, None), (Cause::WaiterWithoutProcessor, Some(2), true));
+        let threads = [awake(5), woken(Some(0)), awake(9), awake(7), thread(WAITS, 'S', 0)];
+        assert_eq!(concluded(&threads, Some(true)), (Cause::TakenWithoutProcessor, Some(2), true));
+        assert_eq!(concluded(&threads, Some(false)), (Cause::WaiterWithoutProcessor, Some(0), true));
+        assert_eq!(concluded(&[woken(Some(0))], Some(true)), (Cause::WaiterWithoutProcessor, Some(0), true));
     }
 
     #[test]
@@ -308,6 +340,7 @@ mod tests {
             Cause::HolderWithoutProcessor,
             Cause::ReleaseWithoutProcessor,
             Cause::HandOverWithoutProcessor,
+            Cause::TakenWithoutProcessor,
             Cause::WokenWithoutProcessor,
             Cause::WaiterWithoutProcessor,
             Cause::Competing,

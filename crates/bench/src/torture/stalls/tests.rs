@@ -42,13 +42,16 @@ fn stalls_are_counted_by_cause() {
 #[test]
 fn a_report_has_what_is_known_of_each_thread() {
     let task = Task { state: 'R', cpu: 3, ran: Duration::from_millis(2), involuntary: 9, ..Task::default() };
-    let holder =
-        Facts { doing: Some(Doing::InSection { since_ns: 1_000_000 }), task: Some(task), place: None };
+    let facts_of = |doing, task| Facts { doing, task, is_parked: false, place: None };
+    let holder = facts_of(Some(Doing::InSection { since_ns: 1_000_000 }), Some(task));
     let asleep = Task { state: 'S', place: "futex_do_wait".to_owned(), ..Task::default() };
-    let waiter =
-        Facts { doing: Some(Doing::Waiting { since_ns: 2_000_000 }), task: Some(asleep), place: Some(0) };
-    let gone = Facts { doing: Some(Doing::Thinking), task: None, place: None };
-    let facts = vec![holder, waiter, gone, Facts { doing: None, task: None, place: None }];
+    let waiting = facts_of(Some(Doing::Waiting { since_ns: 2_000_000 }), Some(asleep));
+    let waiter = Facts { place: Some(0), is_parked: true, ..waiting };
+    let ready = Task { state: 'R', ..Task::default() };
+    let woken = facts_of(Some(Doing::Waiting { since_ns: 3_000_000 }), Some(ready));
+    let woken = Facts { is_parked: true, ..woken };
+    let gone = facts_of(Some(Doing::Thinking), None);
+    let facts = vec![holder, waiter, gone, woken, facts_of(None, None)];
     let over = Duration::from_millis(40);
     let conclusion = Conclusion::of(&facts, None, over);
     let stall = Stall {
@@ -56,7 +59,7 @@ fn a_report_has_what_is_known_of_each_thread() {
         elapsed: Duration::from_millis(1500),
         idle: Duration::from_millis(50),
         over,
-        names: ["writer 0", "writer 1", "reader 0", "canceller"].map(str::to_owned).to_vec(),
+        names: ["writer 0", "writer 1", "reader 0", "reader 1", "canceller"].map(str::to_owned).to_vec(),
         facts,
         lock: Some(NearMutex::<OsWatched>::new().diagnose()),
         late: Duration::from_millis(3),
@@ -71,6 +74,8 @@ fn a_report_has_what_is_known_of_each_thread() {
         "  writer 1: waits for 60.0 ms; S in futex_do_wait on CPU 0, ran 0.0 ms, delayed 0.0 ms, switches 0+0, 1. in \
          the queue\n",
         "  reader 0: does not want the lock; unknown to the system\n",
+        "  reader 1: waits for 59.0 ms; R on CPU 0, ran 0.0 ms, delayed 0.0 ms, switches 0+0, has not run since it \
+         slept in the lock\n",
         "  canceller: cancels; unknown to the system\n",
         "  lock: free; counted for releases: 0 waiters, 0 wake requests\n",
         "  the watcher looked 3.0 ms late\n",

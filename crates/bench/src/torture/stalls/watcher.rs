@@ -8,11 +8,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use nearlock_core::schedule::{OwnerState, Schedule, ThreadId};
+
 use super::conclusion::{Cause, Conclusion, Facts, is_stuck};
 use super::tasks::{Task, stolen};
 use super::{Event, Policy, Stall, StallEnd, Stalls, now_ns};
 use crate::torture::account::Doing;
 use crate::torture::book::Book;
+use crate::watched::OsWatched;
 
 /// The watcher looks so many times in the time after which it reports a stall.
 const LOOKS: u32 = 8;
@@ -160,9 +163,14 @@ impl<'a> Watch<'a> {
     /// The facts about all threads, compared with an earlier reading.
     fn facts(&self, before: &Reading, now: &Reading) -> Vec<Facts> {
         let task = |at: usize| Some(now.tasks[at].as_ref()?.since(before.tasks.get(at)?.as_ref()));
-        let threads = self.book.watches.iter().map(|watch| Some(watch.0.account.doing()));
-        let all = threads.chain(self.book.canceller().map(|_| None)).enumerate();
-        all.map(|(at, doing)| Facts { doing, task: task(at), place: None }).collect()
+        let is_parked = |task: u32| {
+            let state = ThreadId::new(task).map(OsWatched::owner_state);
+            state == Some(OwnerState::Asleep)
+        };
+        let accounts = self.book.watches.iter().map(|watch| &watch.0.account);
+        let threads = accounts.map(|account| (Some(account.doing()), account.task().is_some_and(is_parked)));
+        let all = threads.chain(self.book.canceller().map(|_| (None, false))).enumerate();
+        all.map(|(at, (doing, is_parked))| Facts { doing, task: task(at), is_parked, place: None }).collect()
     }
 
     /// Whether a thread has wanted the lock, or had it, for as long as a stall takes. The lock is

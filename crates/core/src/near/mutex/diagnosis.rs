@@ -130,9 +130,9 @@ impl<P: NearPlatform> NearMutex<P> {
     /// Reads the state of the mutex, for debugging. It never waits for the mutex. If another thread
     /// has its queue locked, this spins for less than a millisecond, and does not sleep.
     ///
-    /// The state may be another one when this returns. If the queue could be locked, the parts of
-    /// the report are of one moment, except that threads lock a free mutex, wake up and fall asleep
-    /// without the queue's lock.
+    /// The state may be another one when this returns. Even while the queue is locked, threads lock
+    /// a free mutex, wake up and fall asleep. Everything else in the report is of one moment, if
+    /// the queue could be locked.
     pub fn diagnose(&self) -> Diagnosis {
         let queue = WaitQueue::try_of(self);
         let counted = Self::count(self).read();
