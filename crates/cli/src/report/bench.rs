@@ -110,7 +110,7 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
         headers.push("ops/us");
     }
     headers.extend(ratios.iter().map(String::as_str));
-    headers.extend(columns_of(mode));
+    headers.extend(columns_of(mode).iter().map(|(name, _)| name));
     let locks = rows.len() / baselines;
     let cells_of = |index: usize| {
         let row = rows[index];
@@ -123,30 +123,7 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
             let (low, high) = (figure(row.ratio_low_quartile), figure(row.ratio_high_quartile));
             cells.push(format!("{low}-{high}"));
         }
-        let us = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1e3));
-        let waits = || [us(row.wait_ns_p99_9), us(row.wait_ns_max)];
-        match mode {
-            Mode::Parallel
-            | Mode::Free
-            | Mode::Oversubscribed
-            | Mode::Calls(_)
-            | Mode::Condvar(_)
-            | Mode::Long(_)
-            | Mode::Many(_)
-            | Mode::Beside => {
-                cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
-                cells.extend(waits());
-            }
-            Mode::Uncontended | Mode::Stores(_) => {
-                cells.extend([count(row.rmw_per_op), count(row.instructions_per_op)])
-            }
-            Mode::Handover | Mode::Start => cells.extend(waits()),
-            Mode::Away | Mode::Wake(_) => {
-                cells.push(figure(row.cpu_ns_per_op));
-                cells.extend(waits());
-            }
-        }
-        cells.push(row.size_bytes.to_string());
+        cells.extend(columns_of(mode).iter().map(|(_, cell)| cell(row)));
         cells
     };
     writeln!(out, "{}", figures(&headers, 1, (0..locks).map(cells_of).collect()))
@@ -160,8 +137,19 @@ fn ratio_names(plan: &Plan) -> Vec<String> {
     }
 }
 
+/// The name of a column, and its cell in a row.
+type Column = (&'static str, fn(&Row) -> String);
+
+const JAIN: Column = ("jain", |row| figure(row.jain));
+const CPU: Column = ("cpu ns/op", |row| figure(row.cpu_ns_per_op));
+const WAIT: Column = ("p99.9 us", |row| us(row.wait_ns_p99_9));
+const LONGEST: Column = ("max us", |row| us(row.wait_ns_max));
+const RMW: Column = ("rmw/op", |row| count(row.rmw_per_op));
+const INSTRUCTIONS: Column = ("ins/op", |row| count(row.instructions_per_op));
+const BYTES: Column = ("bytes", |row| row.size_bytes.to_string());
+
 /// The columns after the ratios.
-fn columns_of(mode: Mode) -> &'static [&'static str] {
+fn columns_of(mode: Mode) -> &'static [Column] {
     match mode {
         Mode::Parallel
         | Mode::Free
@@ -170,11 +158,16 @@ fn columns_of(mode: Mode) -> &'static [&'static str] {
         | Mode::Condvar(_)
         | Mode::Long(_)
         | Mode::Many(_)
-        | Mode::Beside => &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"],
-        Mode::Uncontended | Mode::Stores(_) => &["rmw/op", "ins/op", "bytes"],
-        Mode::Handover | Mode::Start => &["p99.9 us", "max us", "bytes"],
-        Mode::Away | Mode::Wake(_) => &["cpu ns/op", "p99.9 us", "max us", "bytes"],
+        | Mode::Beside => &[JAIN, CPU, WAIT, LONGEST, BYTES],
+        Mode::Uncontended | Mode::Stores(_) => &[RMW, INSTRUCTIONS, BYTES],
+        Mode::Handover | Mode::Start => &[WAIT, LONGEST, BYTES],
+        Mode::Away | Mode::Wake(_) => &[CPU, WAIT, LONGEST, BYTES],
     }
+}
+
+/// A time in us.
+fn us(ns: Option<u64>) -> String {
+    figure(ns.map(|ns| ns as f64 / 1e3))
 }
 
 /// A count; `-` if it was not counted.

@@ -70,7 +70,8 @@
 //! (`condvar/patience.rs`). Then it reads its record for a few microseconds before.
 //!
 //! Fairness: waiters are notified first come, first served. A notified waiter locks the mutex as if
-//! it had arrived at the moment of the notification.
+//! it had arrived at the moment of the notification. A waiter that is notified alone, and does not
+//! get the mutex as a newcomer, joins the queue behind the other waiters of its broadcast.
 //! Source: own. Moving waiters to the mutex is *wait morphing* (Butenhof, "Programming with POSIX
 //! threads", 1997). For broadcasts alone, Linux' `FUTEX_CMP_REQUEUE` does so (Jelinek, 2004). In
 //! parking_lot, too, the word names the mutex.
@@ -243,7 +244,8 @@ impl<P: NearPlatform> NearCondvar<P> {
     fn look_for_signal(&self, waiter: &Waiter<P>) {
         let chain = <P as chain::Chains<Near>>::chain(ptr::from_ref(self).cast());
         // SAFETY: valid as long as the platform instance, which outlives its threads.
-        unsafe { &*chain }.beside().patience.look(waiter);
+        let beside = unsafe { &*chain }.beside();
+        beside.patience.look(waiter, || self.has_taken_out(waiter));
     }
 
     /// Waits, after the caller has released the mutex, and locks the mutex again.

@@ -59,9 +59,8 @@
 //!     v  finds it held: joins the queue again, at its end
 //!  behind, or first if the queue is empty
 //! ```
-//! A parked waiter that a release wakes stays in the queue if the mutex is monopolised, if the
-//! waiter was dequeued before, or if it is parked with an alarm. Otherwise it is dequeued. In both
-//! cases its wake request is withdrawn.
+//! A release that wakes a parked waiter leaves it in the queue in three cases (`mutex/queue.rs`).
+//! Otherwise it dequeues the waiter. In both cases it withdraws the wake request.
 //!
 //! **A release** reads the mutex's count in the filter. Without wake requests it stores 0, passes
 //! the light side of the fence, and reads the count again. It visits the chain if there are
@@ -93,10 +92,10 @@
 //! 4. *A release dequeued a waiter D, and so made a parked waiter F first.* It raised F's request
 //!    before it lowered D's. So each release that had to see D's request sees F's. D is awake, and
 //!    learns under the chain's lock that it was dequeued. If D takes the mutex, D's own release
-//!    sees F's request. If D finds the mutex held by a thread H, the release of H had to see D's
-//!    request, because D had parked without an alarm (cases 1, 3 and 4). (The release that dequeued
-//!    D may be late: it may have freed the mutex before it locked the chain. Then another thread
-//!    may hold the mutex.)
+//!    sees F's request. D had parked without an alarm (cases 1, 3 and 4). So if D finds the mutex
+//!    held by a thread H, the release of H had to see D's request. (The release that dequeued D may
+//!    be late: it may have freed the mutex before it locked the chain. Then another thread may hold
+//!    the mutex.)
 //! 5. *It became first in another way:* a waiter gave up, or a condition variable put it into an
 //!    empty queue. Or a monopolised mutex was handed over to the waiter before it. It is woken, and
 //!    reads the word. Besides, a dequeued waiter that gives up wakes a first that has made a
@@ -313,7 +312,7 @@ impl<P: NearPlatform> NearMutex<P> {
     /// Releases the mutex, and hands it over to the first in the queue if there is one.
     ///
     /// If the number of waiters is a multiple of 1024, the count in the chain's filter may be 0. It
-    /// is not 0 once the first in the queue has made a wake request. It does so 20 to 32 us after
+    /// is not 0 once the first in the queue has made a wake request. It does so at most 32 us after
     /// it became first, or 100 us after that if the mutex is monopolised. Until then this releases
     /// as `unlock` does.
     ///

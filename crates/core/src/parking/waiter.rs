@@ -48,9 +48,9 @@ pub enum Signal {
 pub enum Rest {
     /// The thread is awake.
     Awake,
-    /// The thread sleeps until a signal, or is about to.
+    /// The thread sleeps until a signal or the end of its caller's limit, or is about to.
     Asleep,
-    /// The same, but it also wakes up at a certain time.
+    /// The same, but it also wakes up by itself, at a time that the lock has chosen.
     AsleepUntil,
 }
 

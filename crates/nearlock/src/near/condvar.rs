@@ -40,7 +40,8 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// only reads a word.
 ///
 /// Fairness: first come, first served among waiters. A notified waiter then waits for the mutex
-/// like any thread that arrives at this moment.
+/// like any thread that arrives at this moment. The first waiter of `notify_all` may overtake
+/// threads that wait for the mutex, or be overtaken by the other waiters.
 ///
 /// Ordering: the effects of the notifier before a notification happen before the return of the
 /// threads that it notifies.

@@ -99,14 +99,15 @@ impl WaiterState {
         Self { address: ptr::from_ref(waiter).addr(), rest, signal, note: WaitQueue::note_of(waiter) }
     }
 
-    /// Whether only a signal can wake the thread, and there is none.
+    /// Whether the thread sleeps until a signal or the end of its caller's limit, and there is no
+    /// signal.
     fn sleeps_on(&self) -> bool {
         self.rest == Rest::Asleep && self.signal.is_none()
     }
 }
 
 impl Diagnosis {
-    /// The first waiter, if it sleeps, only a signal can wake it, and there is none.
+    /// The first waiter, if it does not wake up before a signal or the end of its caller's limit.
     fn first_asleep(&self) -> Option<&WaiterState> {
         let first = self.queue.as_ref()?.waiters().next()?;
         first.sleeps_on().then_some(first)
@@ -114,7 +115,7 @@ impl Diagnosis {
 
     /// Whether the mutex is free, and the first waiter sleeps until a release wakes it. The thread
     /// that has released the mutex may be about to wake the waiter. If the state stays, and no
-    /// thread locks the mutex, then the waiter sleeps for ever.
+    /// thread locks the mutex, then the waiter sleeps for ever, or until its caller's limit.
     pub fn is_free_but_awaited(&self) -> bool {
         !self.is_held && self.first_asleep().is_some()
     }

@@ -25,9 +25,9 @@
 //! notes how long the first in the queue has waited for it. That is how long a thread would have to
 //! spin. If the mean is `RARE_UNITS` or more, no thread spins, and the mutex does not count as
 //! monopolised. So a thread that takes it again and again may do so until the first in the queue is
-//! due (`DUE_NS`): each hand-over to a sleeping thread leaves the mutex without use until that
-//! thread runs. When sections become short again, the next visits find it out, since they are made
-//! by releases.
+//! due (`DUE_NS`). A hand-over to a sleeping thread costs too much to be made for each few
+//! sections: no thread uses the mutex until that thread runs. When sections become short again, the
+//! next releases find it out.
 //!
 //! **Cost.** Uncontended: a swap to lock, and a store to release. Contended: one membarrier each
 //! time that the first in the queue is about to park without an alarm. It parks with an alarm
@@ -85,7 +85,7 @@ const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
 /// From this mean time on, threads do not spin for a release, in units of time: 77 us. The two
 /// spins of the first in the queue take 40 us, and a sleep and a wake-up up to 30 us more. So
 /// spinning would save time in less than half of the waits. With 40 us, threads that work for 30 us
-/// in a section and as long between sections do 0.6 of the work. Their sleeps make the waits longer
+/// in a section and as long between sections do less work. Their sleeps make the waits longer
 /// (tried: docs/internals/tuning-mutex.md). At 0 no thread spins for a mutex whose sections are
 /// longer than `LOOK_UNITS`. At a second, threads spin for holders that sleep in sections.
 pub(super) const RARE_UNITS: u32 = 75;

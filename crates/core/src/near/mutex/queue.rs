@@ -28,9 +28,12 @@
 //! first for `DUE_NS`, or for `MONOPOLISED_DUE_NS` if the mutex is monopolised. Such a waiter may
 //! have no processor. Otherwise the release frees the mutex, and wakes a first that has made a
 //! request and is parked. It also dequeues that waiter, so that the next release wakes the next
-//! waiter. Dequeued waiters compete with newcomers. The release leaves the waiter in the queue in
-//! three cases: if the mutex is monopolised, where competing does not help, if the waiter was
-//! dequeued before, and if it is parked with an alarm.
+//! waiter. Dequeued waiters compete with newcomers. In three cases the release leaves the waiter in
+//! the queue:
+//!
+//! - The mutex is monopolised, so that competing does not help.
+//! - The waiter was dequeued before.
+//! - The waiter is parked with an alarm.
 //!
 //! **NUMA nodes.** When the first gets the mutex or is dequeued, waiters of its NUMA node may
 //! overtake the next waiter, for `NODE_TURN_NS`. So the few threads that are awake and exchange the
@@ -50,6 +53,8 @@
 //!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about 16 us, or after
 //!   at most 4096 releases if critical sections have just become longer. Until then newcomers
 //!   overtake it, although it may have made a request.
+//! - While releases are rare (`mutex/hints.rs`), the first makes its request as soon as it is first.
+//!   It is seldom awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`.
 //! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
 //!
 //! The queue is first come, first served, with two exceptions:
@@ -336,8 +341,8 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     pub(super) unsafe fn adopt(self, mut waiters: WakeList<P>) {
         let Some(first) = waiters.pop() else { return };
         P::count(LockEvent::CondvarWake);
-        let is_alone = self.first().is_none();
-        if is_alone {
+        let is_empty = self.first().is_none();
+        if is_empty {
             // SAFETY: the waiter has not been signalled yet, so it is alive; the rest is the
             // caller's.
             unsafe { self.push(&*first) };
@@ -348,7 +353,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             unsafe { self.enqueue(&*waiter) };
         }
         // SAFETY: as above. In the queue, it stays as long as the chain is locked.
-        let call = unsafe { if is_alone { (*first).wake() } else { Waiter::grant(first) } };
+        let call = unsafe { if is_empty { (*first).wake() } else { Waiter::grant(first) } };
         self.make(call);
     }
 

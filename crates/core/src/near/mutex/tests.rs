@@ -194,7 +194,9 @@ fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
 
 #[test]
 fn a_sleeper_whose_turn_is_due_is_handed_the_mutex() {
-    for (waited_ns, hand_overs) in [(DUE_NS / 4, 0), (DUE_NS, 1)] {
+    // Its alarm has gone off before.
+    let due_ns = DUE_NS - ALARM_NS;
+    for (waited_ns, hand_overs) in [(due_ns - 10_000, 0), (due_ns + 10_000, 1)] {
         let mutex = held();
         let before = events_of(MutexHandOver);
         after(SLEEPS_AT, move || {

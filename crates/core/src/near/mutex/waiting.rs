@@ -115,12 +115,12 @@ const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
 /// How long the first in the queue parks with an alarm after its request, in ns, before it passes
 /// the heavy side of the fence and parks without. The fence interrupts all running threads of the
 /// process, so it is for long sleeps. The value was chosen so that a mutex has fewer than 1000
-/// fences a second. `nearlock bench` prints their number,
-/// and docs/guide/benchmark.md has it. With a fence for each sleep, a mutex whose holders yield
-/// does a tenth less work (tried: docs/internals/tuning-mutex.md). If a release has missed the
-/// request, the waiter sleeps for this time. At 0 there is a fence for each sleep. At a second,
-/// such a waiter sleeps for a second.
+/// fences a second. `nearlock bench` prints their number, and docs/guide/benchmark.md has it. With
+/// a fence for each sleep, a mutex whose holders yield does less work (tried:
+/// docs/internals/tuning-mutex.md). If a release has missed the request, the waiter sleeps for this
+/// time. At 0 there is a fence for each sleep. At a second, such a waiter sleeps for a second.
 pub(super) const ALARM_NS: u64 = 1_300_000;
+
 impl<P: NearPlatform> NearMutex<P> {
     #[cold]
     #[inline(never)]
