@@ -51,8 +51,8 @@ pub struct BenchArgs {
     /// Peers: locks of other projects (`nearlock list peers`), in addition to --lock; or `all`.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',', value_parser = peer)]
     pub peers: Vec<String>,
-    /// Numbers of threads: 8, 1..8 (from 1 to 8), or 4x (four for each CPU of the process) [default:
-    /// 1,2,4,8,16,32,64; for calls 1,1x,4x; for beside 16,64]
+    /// Numbers of threads: 8, 1..8 (from 1 to 8), or 4x (four for each CPU of the process)
+    /// [default: 1,2,4,8,16,32,64; for calls 1,1x,4x; for beside 16,64]
     #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadRange>,
     /// Lengths of the work in a section, in ns [default: 0,100,1000; for hand-overs 500; for calls

@@ -53,8 +53,8 @@
 //!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about 16 us, or after
 //!   at most 4096 releases if critical sections have just become longer. Until then newcomers
 //!   overtake it, although it may have made a request.
-//! - While releases are rare (`mutex/hints.rs`), the first makes its request as soon as it is first.
-//!   It is seldom awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`.
+//! - While releases are rare (`mutex/hints.rs`), the first makes its request at once. It is seldom
+//!   awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`.
 //! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
 //!
 //! The queue is first come, first served, with two exceptions:
