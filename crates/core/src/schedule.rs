@@ -34,6 +34,66 @@ impl ThreadId {
     }
 }
 
+/// A thread as it is named in the word of a lock that it holds, if the lock is taken without a
+/// system call.
+///
+/// ```text
+/// bits 24-31  the processor on which the thread ran when it last noted that: modulo 255, counted
+///             from 1; 0: not known
+/// bits 1-23   the number of the thread; 0: not known
+/// bit  0      1
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u32);
+
+impl Mark {
+    const NUMBER: u32 = ((1 << 23) - 1) << 1;
+    const PROCESSOR_SHIFT: u32 = 24;
+
+    /// A thread of which nothing is known.
+    pub const ANONYMOUS: Self = Self(1);
+
+    /// This thread, on this processor if that is known. A number of 2^23 or more is left out.
+    pub const fn new(thread: ThreadId, processor: Option<u32>) -> Self {
+        let number = if thread.get() < 1 << 23 { thread.get() << 1 } else { 0 };
+        let processor = match processor {
+            Some(processor) => processor % 255 + 1,
+            None => 0,
+        };
+        Self(1 | number | processor << Self::PROCESSOR_SHIFT)
+    }
+
+    /// The mark in the word of a lock that is held.
+    pub const fn from_word(word: u32) -> Self {
+        Self(word | 1)
+    }
+
+    /// The word of a lock that this thread holds: not 0.
+    pub const fn word(self) -> u32 {
+        self.0
+    }
+
+    /// Whether nothing is known of the thread.
+    pub const fn is_anonymous(self) -> bool {
+        self.0 & Self::NUMBER == 0
+    }
+
+    /// Whether both name the same thread for sure.
+    pub const fn is_same_thread(self, other: Self) -> bool {
+        !self.is_anonymous() && self.0 & Self::NUMBER == other.0 & Self::NUMBER
+    }
+
+    /// Whether the thread has noted its processor.
+    pub const fn has_processor(self) -> bool {
+        self.0 >> Self::PROCESSOR_SHIFT != 0
+    }
+
+    /// Whether both threads were on one processor, as far as is known.
+    pub const fn is_same_processor(self, other: Self) -> bool {
+        self.has_processor() && self.0 >> Self::PROCESSOR_SHIFT == other.0 >> Self::PROCESSOR_SHIFT
+    }
+}
+
 /// The known state of the owner of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerState {
@@ -106,6 +166,9 @@ pub trait Sections: Platform {
 ///
 /// - No two threads that are alive have the same [`thread_id`](Self::thread_id), and it is less
 ///   than 2^28. Locks with an owner identify the owner by that number.
+/// - [`mark`](Self::mark) and [`renew_mark`](Self::renew_mark) are [anonymous](Mark::ANONYMOUS), or
+///   have the number of the caller's `thread_id`. A lock knows by its mark whether the caller holds
+///   it.
 /// - [`processors`](Self::processors) is not 0.
 /// - [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only a value that it has loaded from
 ///   the word, with that ordering, and for which `done` holds. A spinner relies on it for its turn.
@@ -163,6 +226,17 @@ pub trait Sections: Platform {
 pub unsafe trait Schedule: Platform {
     /// The id of the calling thread. It may change only while the thread ends.
     fn thread_id() -> ThreadId;
+
+    /// The mark of the calling thread. It makes no system call, and may be anonymous.
+    #[inline(always)]
+    fn mark() -> Mark {
+        Mark::ANONYMOUS
+    }
+
+    /// The same, after the thread has noted its number and its present processor.
+    fn renew_mark() -> Mark {
+        Self::mark()
+    }
 
     /// The known state of a thread. A thread that has ended counts as asleep.
     fn owner_state(thread: ThreadId) -> OwnerState;
@@ -225,6 +299,24 @@ mod tests {
 
     use super::*;
     use crate::testing::{OneThread, set_owner_state};
+
+    #[test]
+    fn marks_tell_threads_and_processors_apart_if_they_know_them() {
+        let thread = |number| ThreadId::new(number).unwrap();
+        let (mine, moved) = (Mark::new(thread(7), Some(0)), Mark::new(thread(7), Some(254)));
+        let others = [Mark::new(thread(8), Some(0)), Mark::new(thread(8), None), Mark::ANONYMOUS];
+        assert!(mine.is_same_thread(moved) && !mine.is_same_processor(moved));
+        assert!(mine.is_same_processor(others[0]) && mine.is_same_processor(mine));
+        assert!(Mark::new(thread(1), Some(300)).is_same_processor(Mark::new(thread(2), Some(45))));
+        for other in others {
+            assert!(!mine.is_same_thread(other) && !other.is_same_thread(mine));
+            assert_eq!(Mark::from_word(other.word()), other);
+        }
+        assert!(!Mark::ANONYMOUS.is_same_thread(Mark::ANONYMOUS));
+        assert!(!others[1].is_same_processor(others[1]), "not known");
+        assert!(Mark::new(thread(1 << 23), Some(1)).is_anonymous(), "too large");
+        assert!(Mark::new(thread((1 << 23) - 1), None).word() != 0);
+    }
 
     #[test]
     fn spinning_on_an_owner_ends_for_each_of_its_reasons() {

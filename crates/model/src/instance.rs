@@ -189,6 +189,9 @@ macro_rules! capabilities {
                 }
                 nearlock_core::schedule::ThreadId::new(thread.number).expect("not 0")
             }
+            fn mark() -> nearlock_core::schedule::Mark {
+                nearlock_core::schedule::Mark::new(Self::thread_id(), None)
+            }
             fn owner_state(
                 thread: nearlock_core::schedule::ThreadId,
             ) -> nearlock_core::schedule::OwnerState {

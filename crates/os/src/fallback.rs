@@ -80,6 +80,11 @@ pub fn at_fork(_in_child: unsafe extern "C" fn()) {}
 /// Whether the system tells of NUMA nodes.
 pub const KNOWS_NODES: bool = false;
 
+/// Not known.
+pub fn processor() -> Option<u32> {
+    None
+}
+
 /// One NUMA node for all.
 pub fn numa_node() -> u32 {
     0
@@ -205,6 +210,7 @@ mod tests {
         sched_yield();
         assert!(now_ns() >= before);
         assert_eq!((numa_node(), numa_node_by_rseq(0), last_level_cache()), (0, 0, 0));
+        assert_eq!(processor(), None);
         assert_eq!((numa_nodes(), several_last_level_caches(), KNOWS_NODES), (1, false, false));
         assert!(processors() > 0 && processors_of_quota() > 0 && processors_of_process().is_none());
         assert_eq!((rseq_offset(), affinity().is_none(), register_membarrier()), (None, true, false));

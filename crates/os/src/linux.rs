@@ -42,7 +42,7 @@ use crate::futex::WaitResult;
 
 pub use membarrier::{membarrier, register_membarrier};
 pub use nodes::{
-    KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes,
+    KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes, processor,
     several_last_level_caches,
 };
 pub use parallelism::{processors_of_process, processors_of_quota};

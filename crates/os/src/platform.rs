@@ -12,7 +12,7 @@ use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Switches, Topology, ZeroNode,
 };
-use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
+use nearlock_core::schedule::{Mark, OwnerState, Schedule, Sections, Spin, ThreadId};
 use nearlock_core::settings::Setting;
 use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 use nearlock_core::unwinding::without_unwinding;
@@ -131,6 +131,13 @@ unsafe impl<W: Wait> Schedule for Os<W> {
     #[inline]
     fn thread_id() -> ThreadId {
         thread::id()
+    }
+    #[inline(always)]
+    fn mark() -> Mark {
+        thread::mark()
+    }
+    fn renew_mark() -> Mark {
+        thread::renew_mark()
     }
     #[inline]
     fn owner_state(thread: ThreadId) -> OwnerState {

@@ -11,7 +11,7 @@ use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Switches, Topology, Work, ZeroNode,
 };
-use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, Stop, ThreadId};
+use nearlock_core::schedule::{Mark, OwnerState, Schedule, Sections, Spin, Stop, ThreadId};
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 
@@ -156,6 +156,9 @@ impl ParkTimeout for Sim {
 unsafe impl Schedule for Sim {
     fn thread_id() -> ThreadId {
         ThreadId::new(with(|inner| inner.engine.borrow().current) + 1).expect("not 0")
+    }
+    fn mark() -> Mark {
+        Mark::new(Self::thread_id(), Some(with(|inner| inner.task(|task| task.cpu))))
     }
     fn owner_state(thread: ThreadId) -> OwnerState {
         let runs = with(|inner| inner.engine.borrow().is_running(thread.get() - 1));

@@ -18,6 +18,9 @@
 //! a waiter    waits --- notified with others -------> in the mutex's queue ---> holds the mutex
 //!               |                                                              ^
 //!               +------ alone, or gave up -------------> locks the mutex ------+
+//!
+//!            By the holder of the mutex, a waiter is notified alone only if threads wait for the
+//!            mutex already. Otherwise it is put into the mutex's queue.
 //! ```
 //! Word and queue change together, under the lock of the condition variable's [`chain`].
 //!
@@ -42,13 +45,19 @@
 //! **No wake-up is lost in the mutex's queue.**
 //!
 //! 1. *A waiter that is put there becomes first.* It is woken, and looks at the mutex. The mutex
-//!    may be free, so that no release comes.
+//!    may be free, so that no release comes. But if the notifier holds the mutex, it raises a wake
+//!    request for the waiter, and sees it in its own release.
 //! 2. *A waiter that is put there is behind others.* These leave the queue some time, and make the
 //!    next waiter first, as for any other waiter (invariant 2 of the mutex).
 //!
+//! **Notified by the holder.** A waiter that wakes up while the notifier holds the mutex finds the
+//! mutex held. If it has the notifier's processor, it even delays the release. So it is put into
+//! the queue of the mutex if that is empty, and is woken by the release. The notifier knows from
+//! the mutex's word whether it holds the mutex ([`Mark`](crate::schedule::Mark)).
+//!
 //! A waiter that is notified *alone* wakes up at once, and locks the mutex as any other thread.
-//! This is so for `notify_one`, and for the first waiter of a broadcast if threads wait for the
-//! mutex already. In the queue, it would begin to wake up only when it has its turn. Where the
+//! This is so for `notify_one` by a thread that does not hold the mutex. It is so for `notify_one`
+//! and the first waiter of a broadcast if threads wait for the mutex already. In the queue, it would begin to wake up only when it has its turn. Where the
 //! mutex is free most of the time, threads that wait for each other would then wake up one after
 //! the other. In a short queue of messages, for example, the threads that have been woken before it
 //! may all find that their condition does not hold.
@@ -82,7 +91,7 @@ pub(super) mod patience;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::mutex::NearMutex;
+use super::mutex::{NearMutex, Notifier};
 use super::{Near, NearPlatform};
 use crate::events::LockEvent;
 use crate::parking::chain::{self, Queue, TAKEN_OUT};
@@ -147,13 +156,20 @@ impl<P: NearPlatform> NearCondvar<P> {
         unsafe { Locked::of(self) }
     }
 
-    /// Takes up to `most` waiters out of the queue. Returns their number and their mutex.
-    fn take_out(&self, most: usize, waiters: &mut WakeList<P>) -> (usize, *const NearMutex<P>) {
+    /// Takes up to `most` waiters out of the queue. Returns their number, their mutex, and whether
+    /// the caller holds it. Without waiters there may be no mutex.
+    fn take_out(&self, most: usize, waiters: &mut WakeList<P>) -> (usize, *const NearMutex<P>, Notifier) {
+        if P::mark().is_anonymous() {
+            P::renew_mark();
+        }
         let queue = self.lock_queue();
         let mutex = self.mutex.load(Relaxed);
+        // SAFETY: a waiter in the queue has borrowed the mutex until it has locked it again, and it
+        // does not leave the queue while that is locked.
+        let is_holder = queue.first(Queue::Shared).is_some() && unsafe { &*mutex }.is_held_by_caller();
         let count = queue.take(Queue::Shared, most, waiters);
         self.update(&queue);
-        (count, mutex)
+        (count, mutex, if is_holder { Notifier::Holder } else { Notifier::Other })
     }
 
     #[cold]
@@ -161,12 +177,18 @@ impl<P: NearPlatform> NearCondvar<P> {
     fn wake_one(&self) -> bool {
         P::in_slow_path(|| {
             let mut waiters = WakeList::EMPTY;
-            let (count, _) = self.take_out(1, &mut waiters);
-            if count != 0 {
-                P::count(LockEvent::CondvarWake);
+            match self.take_out(1, &mut waiters) {
+                (0, ..) => return false,
+                // SAFETY: as in `move_all`.
+                (_, mutex, Notifier::Holder) => unsafe {
+                    NearMutex::requeue(mutex, waiters, Notifier::Holder);
+                },
+                (_, _, Notifier::Other) => {
+                    P::count(LockEvent::CondvarWake);
+                    waiters.grant();
+                }
             }
-            waiters.grant();
-            count != 0
+            true
         })
     }
 
@@ -175,12 +197,12 @@ impl<P: NearPlatform> NearCondvar<P> {
     fn move_all(&self) -> usize {
         P::in_slow_path(|| {
             let mut waiters = WakeList::EMPTY;
-            let (count, mutex) = self.take_out(usize::MAX, &mut waiters);
+            let (count, mutex, notifier) = self.take_out(usize::MAX, &mut waiters);
             // The last waiter may have given up meanwhile. Then there is no mutex.
             if count != 0 {
                 // SAFETY: the waiters are in no queue. They read in their marks that they were
                 // taken out, and call `lock_when_requeued`.
-                unsafe { NearMutex::requeue(mutex, waiters) };
+                unsafe { NearMutex::requeue(mutex, waiters, notifier) };
             }
             count
         })

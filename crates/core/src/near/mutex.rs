@@ -9,13 +9,18 @@
 //! bench`, docs/guide/benchmark.md).
 //!
 //! ```text
-//! word   bit 0      1 held | 0 free
-//!        bits 1-31  always 0: the word does not say whether threads wait
+//! word   0          free
+//!        otherwise  held; the [`Mark`] of the holder: its number and processor, as far as it has
+//!                   noted them. The word does not say whether threads wait
 //!
-//!  0 -> 1   `take`: the thread that swaps 0 out holds the mutex
-//!  1 -> 0   `free`: its holder
-//!  1 -> 1   a hand-over: the mutex has a new holder, and the word does not change
+//!  0 -> mark          `take`: the thread that exchanges 0 for its mark holds the mutex
+//!  * -> 0             `free`: its holder
+//!  * -> anonymous     the holder is about to hand the mutex over
+//!  anonymous -> mark  `note_grant`: the thread to which it was handed over
 //! ```
+//! Only its holder changes a word that is not 0. So a thread whose own number is in the word holds
+//! the mutex.
+//!
 //! Everything about waiters is elsewhere:
 //!
 //! - The *chain* of a mutex is an entry of the platform's table of [chains](crate::parking::chain).
@@ -34,7 +39,7 @@
 //! any of these states:
 //!
 //! ```text
-//!  lock       swaps the word
+//!  lock       tries to take the mutex
 //!     |  finds the mutex free --------------------------------------------------------> holder
 //!     v  finds it held
 //!  newcomer   spins, then yields
@@ -68,7 +73,7 @@
 //! queue if the first is awake and has made a request, or has been first for long enough. Otherwise
 //! it frees the mutex, and wakes a first that is parked and has made a request (`mutex/queue.rs`).
 //!
-//! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
+//! 1. Only a thread that exchanges 0 for its mark, or is handed the mutex by its holder, holds it.
 //! 2. The first in the queue is in at least one of four states. (a) It is awake. (b) It is parked
 //!    with an alarm. (c) It holds the mutex, and will leave the queue. (d) It has made a wake
 //!    request. In states (a) and (b) it reads the word before it parks without an alarm. The
@@ -98,7 +103,8 @@
 //!    the mutex.)
 //! 5. *It became first in another way:* a waiter gave up, or a condition variable put it into an
 //!    empty queue. Or a monopolised mutex was handed over to the waiter before it. It is woken, and
-//!    reads the word. Besides, a dequeued waiter that gives up wakes a first that has made a
+//!    reads the word. (If the holder notifies the condition variable, it raises the request
+//!    instead: case 3.) Besides, a dequeued waiter that gives up wakes a first that has made a
 //!    request.
 //! 6. *It made its request while a release was on its way to the chain.* If the waiter locked the
 //!    chain first, the release finds the request there. If the release locked the chain first, it
@@ -128,16 +134,16 @@ pub use self::hints::Visits;
 
 use self::beside::Beside;
 use self::filter::Count;
-use self::hints::{Hints, Holders};
+use self::hints::{Hints, HolderPlace, Holders};
 use self::queue::WaitQueue;
 use super::{Near, NearPlatform};
 use crate::parking::chain::Chains;
 use crate::parking::{GaveUp, Limit, RawTimedLock, Waiter, WakeList};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
+use crate::schedule::Mark;
 
 const FREE: u32 = 0;
-const HELD: u32 = 1;
 
 /// How long a waiter is first in the queue for a monopolised mutex until a release hands over to it
 /// in any case, in ns. The waiter may then be parked, or have no processor. `TURN_NS` is 0.1 ms of
@@ -172,6 +178,15 @@ enum To {
     First,
 }
 
+/// What is known about the thread that notifies a condition variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notifier {
+    /// It holds the mutex, and so will release it.
+    Holder,
+    /// It may not hold the mutex.
+    Other,
+}
+
 /// See the [module](self). 4 bytes natively; all zero: unlocked.
 #[repr(transparent)]
 pub struct NearMutex<P: Platform> {
@@ -184,21 +199,7 @@ impl<P: Platform> NearMutex<P> {
         Self { word: Atomic::ZERO }
     }
 
-    /// 0 -> 1.
-    #[inline(always)]
-    fn take(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `free`: the previous critical section
-        // happens before ours.
-        self.word.swap(HELD, Acquire) == FREE
-    }
-
-    /// As [`take`](Self::take), if a read finds the mutex free.
-    #[inline(always)]
-    fn take_if_free(&self) -> bool {
-        self.word.load(Relaxed) == FREE && self.take()
-    }
-
-    /// 1 -> 0. The last access to the word.
+    /// * -> 0. The last access to the word.
     #[inline(always)]
     fn free(&self) {
         // Ordering: Release, pairs with the Acquire in `take`: our critical section happens before
@@ -214,6 +215,53 @@ impl<P: Platform> Default for NearMutex<P> {
 }
 
 impl<P: NearPlatform> NearMutex<P> {
+    /// 0 -> mark.
+    #[inline(always)]
+    fn take(&self) -> bool {
+        let mark = P::mark().word();
+        // Ordering: Acquire, pairs with the Release in `free`: the previous critical section
+        // happens before ours.
+        self.word.compare_exchange(FREE, mark, Acquire, Relaxed).is_ok()
+    }
+
+    /// As [`take`](Self::take), if a read finds the mutex free.
+    #[inline(always)]
+    fn take_if_free(&self) -> bool {
+        self.word.load(Relaxed) == FREE && self.take()
+    }
+
+    /// * -> anonymous, before a hand-over. Afterwards the caller does not find itself in the word.
+    fn disown(&self) {
+        self.word.store(Mark::ANONYMOUS.word(), Relaxed);
+    }
+
+    /// anonymous -> mark, after a hand-over to the caller.
+    fn note_grant(&self) {
+        self.word.store(P::renew_mark().word(), Relaxed);
+    }
+
+    /// The mark of the thread that holds the mutex, as far as is known; `None` if it is free.
+    fn holder(&self) -> Option<Mark> {
+        match self.word.load(Relaxed) {
+            FREE => None,
+            held => Some(Mark::from_word(held)),
+        }
+    }
+
+    /// Whether the caller holds the mutex for sure.
+    pub(super) fn is_held_by_caller(&self) -> bool {
+        self.holder().is_some_and(|holder| holder.is_same_thread(P::mark()))
+    }
+
+    /// Where the holder was when it last noted that, for the caller, whose mark this is.
+    fn place_of_holder(&self, mark: Mark) -> HolderPlace {
+        match self.holder() {
+            Some(holder) if holder.is_same_processor(mark) => HolderPlace::Here,
+            Some(holder) if holder.has_processor() => HolderPlace::Elsewhere,
+            _ => HolderPlace::Unknown,
+        }
+    }
+
     /// The hints and the filter in the chain of the mutex at this address.
     #[inline(always)]
     fn beside<'a>(lock: *const Self) -> &'a Beside<P> {
@@ -245,9 +293,9 @@ impl<P: NearPlatform> NearMutex<P> {
     ///
     /// Safety: the waiters are in no queue, and their threads call
     /// [`lock_when_requeued`](Self::lock_when_requeued).
-    pub(super) unsafe fn requeue(lock: *const Self, waiters: WakeList<P>) {
+    pub(super) unsafe fn requeue(lock: *const Self, waiters: WakeList<P>, notifier: Notifier) {
         // SAFETY: the caller's.
-        unsafe { WaitQueue::of(lock).adopt(waiters) };
+        unsafe { WaitQueue::of(lock).adopt(waiters, notifier) };
     }
 
     /// A release that visits the chain.
@@ -263,6 +311,7 @@ impl<P: NearPlatform> NearMutex<P> {
             match queue.first() {
                 Some(first) if to == To::First || WaitQueue::is_its_turn(first, holders) => {
                     let first = ptr::from_ref(first);
+                    self.disown();
                     // SAFETY: the first in the queue; the caller holds the mutex.
                     unsafe { queue.hand_over(first, holders) };
                 }

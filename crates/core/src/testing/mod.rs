@@ -21,7 +21,7 @@ use crate::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     SWITCHES_MAX, Settings, Switches, Topology, ZeroNode,
 };
-use crate::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
+use crate::schedule::{Mark, OwnerState, Schedule, Sections, Spin, ThreadId};
 use crate::settings::Setting;
 use crate::shared_holds::{SharedHolds, SharedLock};
 use crate::tuning::Position;
@@ -60,6 +60,8 @@ thread_local! {
     pub static SPINS_MAX: Cell<u32> = const { Cell::new(SPINS) };
     /// Heavy fences so far.
     pub static HEAVIES: Cell<u32> = const { Cell::new(0) };
+    /// The processor of the only thread, if it is known.
+    pub static PROCESSOR: Cell<Option<u32>> = const { Cell::new(None) };
     pub static NUMA_NODE: Cell<u32> = const { Cell::new(0) };
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
@@ -228,6 +230,9 @@ impl ParkTimeout for OneThread {
 unsafe impl Schedule for OneThread {
     fn thread_id() -> ThreadId {
         THREAD_ID.get()
+    }
+    fn mark() -> Mark {
+        Mark::new(THREAD_ID.get(), PROCESSOR.get())
     }
     fn owner_state(thread: ThreadId) -> OwnerState {
         OWNERS.with_borrow(|owners| owners.get(&thread.get()).copied()).unwrap_or(OwnerState::Running)

@@ -56,6 +56,11 @@ fn cpu() -> i32 {
     unsafe { c::sched_getcpu() }
 }
 
+/// The processor that the caller runs on, or ran on a moment ago; `None` if that is not known.
+pub fn processor() -> Option<u32> {
+    u32::try_from(cpu()).ok()
+}
+
 /// The NUMA node of the processor that the caller runs on, as the kernel told it for that
 /// processor.
 #[inline]

@@ -8,8 +8,8 @@ use crate::parking::Cancellation;
 use crate::raw::RawTryLock;
 use crate::schedule::Sections;
 use crate::testing::{
-    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, before_exchange, events_of, exchanges_are_over,
-    forget_chains, meanwhile, mistake, others_are_done,
+    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OTHER, OneThread, acting, before_exchange, events_of,
+    exchanges_are_over, forget_chains, me, meanwhile, mistake, others_are_done,
 };
 
 type Condvar = NearCondvar<OneThread>;
@@ -153,6 +153,26 @@ fn a_notified_waiter_has_the_mutex() {
     }
 }
 
+/// It would find the mutex held. On the notifier's processor, it would delay the release.
+#[test]
+fn a_waiter_that_is_notified_by_the_holder_of_its_mutex_is_woken_by_the_release() {
+    type Notify = fn(&Condvar) -> bool;
+    let one: Notify = Condvar::notify_one;
+    let all: Notify = |condvar| condvar.notify_all() == 1;
+    for (notify, holds) in [(one, true), (all, true), (one, false), (all, false)] {
+        let (condvar, mutex, waiter) =
+            (leaked::<Condvar>(), leaked::<Mutex>(), leaked::<Waiter<OneThread>>());
+        // SAFETY: it stays until it is in no queue.
+        assert_eq!(unsafe { condvar.join(waiter, mutex) }, Ok(()));
+        let holder = if holds { me() } else { OTHER };
+        acting(holder, || lock(mutex));
+        assert!(notify(condvar));
+        assert_eq!(waiter.is_signalled(), !holds);
+        acting(holder, || unlock(mutex));
+        assert!(waiter.is_signalled(), "by the release at the latest");
+    }
+}
+
 /// The notifier holds the mutex. The waiter gets it when the notifier releases it.
 #[test]
 fn a_waiter_that_is_notified_under_the_mutex_waits_for_its_release() {
@@ -219,7 +239,7 @@ fn a_waiter_on_the_way_to_the_mutexs_queue_has_not_given_up() {
             // SAFETY: as above; it is in no queue.
             unsafe {
                 waiters.push(waiter);
-                NearMutex::requeue(mutex, waiters);
+                NearMutex::requeue(mutex, waiters, Notifier::Other);
             }
         });
     });

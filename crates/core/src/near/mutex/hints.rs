@@ -5,8 +5,9 @@
 //! releases    bits 16-31 how many there are between two visits to the chain
 //!             0-15 how many are left until the next visit
 //! looked_at   when a release last visited the chain, in units of 1024 ns
-//! first_wait  how long the first in the queue has waited for a release, in the mean, in units of
-//!             128 ns; 0 if the chain is not visited at each release
+//! waits       bits 16-23 score of threads that found the holder on their own processor
+//!             0-15 how long the first in the queue has waited for a release, in the mean, in units
+//!             of 128 ns; 0 if the chain is not visited at each release
 //! looker      bits 6-31 the thread that visited last, as far as these bits can tell
 //!             2-5 how many visits in a row followed a visit of the same thread
 //!             0-1 monopolised: how often the mutex must still be found to stay free until it
@@ -21,15 +22,23 @@
 //! its thread, except that of a fair release and that of a release which has freed the mutex
 //! before. If many visits in a row are by one thread, that thread monopolises the mutex.
 //!
-//! **Rare releases.** If sections are longer than `LOOK_UNITS`, each release visits the chain, and
+//! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain, and
 //! notes how long the first in the queue has waited for it. That is how long a thread would have to
-//! spin. If the mean is `RARE_UNITS` or more, no thread spins, and the mutex does not count as
-//! monopolised. So a thread that takes it again and again may do so until the first in the queue is
-//! due (`DUE_NS`). A hand-over to a sleeping thread costs too much to be made for each few
-//! sections: no thread uses the mutex until that thread runs. When sections become short again, the
-//! next releases find it out.
+//! spin. Spinning is *futile* in two cases:
 //!
-//! **Cost.** Uncontended: a swap to lock, and a store to release. Contended: one membarrier each
+//! - The mean wait is `RARE_UNITS` or more: releases are *rare*.
+//! - The mean wait is `LONG_UNITS` or more, and holders often have no processor. A thread that
+//!   finds the mutex held reads in the word on which processor the holder took it. If that is the
+//!   thread's own processor, then the holder does not run, or it has moved. The score counts such
+//!   threads against others.
+//!
+//! Then no thread spins, newcomers do not yield, and the mutex does not count as monopolised. So a
+//! thread that takes it again and again may do so until the first in the queue is due (`DUE_NS`). A
+//! hand-over to a sleeping thread costs too much to be made for each few sections: no thread uses
+//! the mutex until that thread runs. When sections become short again, or holders run again, the
+//! next releases and newcomers find it out.
+//!
+//! **Cost.** Uncontended: a compare-and-exchange to lock, and a store to release. Contended: one membarrier each
 //! time that the first in the queue is about to park without an alarm. It parks with an alarm
 //! before (`ALARM_NS`). So there are few membarriers, which interrupt all threads of the process
 //! that run. The waiters behind the first need none. Until the first makes a wake request, releases
@@ -89,6 +98,25 @@ const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
 /// (tried: docs/internals/tuning-mutex.md). At 0 no thread spins for a mutex whose sections are
 /// longer than `LOOK_UNITS`. At a second, threads spin for holders that sleep in sections.
 pub(super) const RARE_UNITS: u32 = 75;
+/// From this mean time on, threads do not spin for a release if holders often have no processor, in
+/// units of time: 6 us, less than a sleep and a wake-up take. It was chosen by experiment
+/// (docs/internals/tuning-mutex.md). At 0, a mutex with short sections is affected too:
+/// there, a newcomer may find the holder on its own processor just because the holder has moved. At
+/// `RARE_UNITS` this case does not exist.
+const LONG_UNITS: u32 = 6;
+/// What a thread that finds the holder on its own processor adds to the score. The values of the
+/// score were chosen by the same experiment. They compare the share of such threads with one in
+/// six: spinning is futile while there are more.
+const HERE_GAIN: u32 = 16;
+/// What a thread that finds the holder on another processor subtracts from the score.
+const ELSEWHERE_LOSS: u32 = 3;
+/// The greatest score.
+const HERE_MAX: u32 = 255;
+/// From this score on, holders often have no processor: a quarter of the greatest score. So the
+/// score falls below it after 64 threads in a row that find the holder on another processor.
+const HERE_OFTEN: u32 = 64;
+const HERE_SHIFT: u32 = 16;
+const MEAN: u32 = (1 << HERE_SHIFT) - 1;
 /// Longer waits count as this long, so that a single one does not decide for long. The value was
 /// chosen; no comparison with others is kept.
 const WAIT_MAX_UNITS: u32 = 200;
@@ -106,6 +134,17 @@ pub(super) enum Holders {
     /// One thread, which takes it again at once: the mutex is monopolised. As a rule, other threads
     /// get it by a hand-over.
     One,
+}
+
+/// Where the holder of a mutex runs or ran, as a thread sees it that wants the mutex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HolderPlace {
+    /// On the processor of that thread. So the holder does not run, or it has moved.
+    Here,
+    /// On another processor.
+    Elsewhere,
+    /// There is no holder, or it has not noted its processor.
+    Unknown,
 }
 
 /// The visits of releases to the chain of a mutex, which has the mutexes of the same chain too. A
@@ -128,7 +167,7 @@ pub struct Hints<P: Platform> {
     releases: P::U32,
     looked_at: P::U32,
     looker: P::U32,
-    first_wait: P::U32,
+    waits: P::U32,
 }
 
 impl<P: Platform> Hints<P> {
@@ -152,14 +191,30 @@ impl<P: Platform> Hints<P> {
     pub(super) fn holders(&self) -> Holders {
         match self.looker.load_hint() & MONOPOLISED {
             0 => Holders::Several,
-            _ if self.has_rare_releases() => Holders::Several,
+            _ if self.is_spinning_futile() => Holders::Several,
             _ => Holders::One,
         }
     }
 
-    /// Whether the mutexes of the chain are released so seldom that a thread should not spin.
-    pub(super) fn has_rare_releases(&self) -> bool {
-        self.first_wait.load_hint() >= RARE_UNITS << WAIT_SHIFT
+    /// Whether a thread should not spin for a release of a mutex of the chain.
+    pub(super) fn is_spinning_futile(&self) -> bool {
+        let waits = self.waits.load_hint();
+        let (mean, here) = ((waits & MEAN) >> WAIT_SHIFT, waits >> HERE_SHIFT);
+        mean >= RARE_UNITS || mean >= LONG_UNITS && here >= HERE_OFTEN
+    }
+
+    /// Notes where a thread that wants a mutex of the chain has found its holder.
+    pub(super) fn note_holder(&self, place: HolderPlace) {
+        let waits = self.waits.load_hint();
+        let here = waits >> HERE_SHIFT;
+        let next = match place {
+            HolderPlace::Here => (here + HERE_GAIN).min(HERE_MAX),
+            HolderPlace::Elsewhere => here.saturating_sub(ELSEWHERE_LOSS),
+            HolderPlace::Unknown => here,
+        };
+        if next != here {
+            self.waits.store_hint(waits & MEAN | next << HERE_SHIFT);
+        }
     }
 
     /// Whether one thread releases the mutex, or the last two visits were by one thread. A thread
@@ -228,12 +283,13 @@ impl<P: Clock + Schedule> Hints<P> {
     /// Notes how long the first in the queue has waited for a release, in units of time. `None`:
     /// there are several releases between two visits.
     fn note_first_wait(&self, units: Option<u32>) {
-        let mean = self.first_wait.load_hint();
+        let waits = self.waits.load_hint();
+        let mean = waits & MEAN;
         let next = units.map_or(0, |units| {
             mean - (mean >> MEAN_SHIFT) + (units.min(WAIT_MAX_UNITS) << WAIT_SHIFT >> MEAN_SHIFT)
         });
         if next != mean {
-            self.first_wait.store_hint(next);
+            self.waits.store_hint(waits & !MEAN | next);
         }
     }
 
@@ -255,7 +311,7 @@ impl<P: Platform> Default for Hints<P> {
             releases: Atomic::new(0),
             looked_at: Atomic::new(0),
             looker: Atomic::new(0),
-            first_wait: Atomic::new(0),
+            waits: Atomic::new(0),
         }
     }
 }
@@ -340,7 +396,7 @@ mod tests {
         let hints = Hints::<OneThread>::default();
         let visits_until = |units: u32, first_units: u32, is_rare: bool| {
             (0..1000)
-                .take_while(|_| hints.has_rare_releases() != is_rare)
+                .take_while(|_| hints.is_spinning_futile() != is_rare)
                 .map(|_| visit_after(&hints, units, first_units))
                 .count()
         };
@@ -355,12 +411,35 @@ mod tests {
     }
 
     #[test]
+    fn spinning_is_futile_for_long_sections_of_holders_without_a_processor() {
+        let hints = Hints::<OneThread>::default();
+        let find = |places: &[HolderPlace], times: usize| {
+            (0..times).flat_map(|_| places).for_each(|place| hints.note_holder(*place));
+        };
+        find(&[HolderPlace::Here], 100);
+        assert!(!hints.is_spinning_futile(), "sections are short");
+        (0..8).for_each(|_| visit_after(&hints, 20, 20));
+        assert!(hints.is_spinning_futile());
+        find(&[HolderPlace::Unknown], 1000);
+        assert!(hints.is_spinning_futile());
+        find(&[HolderPlace::Elsewhere], 100);
+        assert!(!hints.is_spinning_futile());
+        let (rarely, often) = ([HolderPlace::Elsewhere; 6], [HolderPlace::Elsewhere; 4]);
+        find(&[&rarely[..], &[HolderPlace::Here]].concat(), 100);
+        assert!(!hints.is_spinning_futile());
+        find(&[&often[..], &[HolderPlace::Here]].concat(), 100);
+        assert!(hints.is_spinning_futile());
+        (0..20).for_each(|_| visit_after(&hints, 20, 2));
+        assert!(!hints.is_spinning_futile(), "sections are short again");
+    }
+
+    #[test]
     fn a_single_long_wait_makes_no_release_rare_for_long() {
         let hints = Hints::<OneThread>::default();
         visit_after(&hints, 1 << 20, 1 << 19);
         for _ in 0..4 {
             visit_after(&hints, 20, 20);
         }
-        assert!(!hints.has_rare_releases());
+        assert!(!hints.is_spinning_futile());
     }
 }

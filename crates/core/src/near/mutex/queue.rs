@@ -39,7 +39,7 @@
 //! overtake the next waiter, for `NODE_TURN_NS`. So the few threads that are awake and exchange the
 //! mutex end up on one NUMA node. NUMA nodes do not matter while the mutex is monopolised.
 //!
-//! **Fairness.** A thread that calls `lock` takes the mutex if its first swap finds it free. Later,
+//! **Fairness.** A thread that calls `lock` takes the mutex if its first exchange finds it free. Later,
 //! as a newcomer, it takes a free mutex too, but a monopolised one only if it stays free. So
 //! newcomers overtake the queue until a release hands the mutex over to the first. When that is
 //! depends on the state of the first:
@@ -53,7 +53,7 @@
 //!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about 16 us, or after
 //!   at most 4096 releases if critical sections have just become longer. Until then newcomers
 //!   overtake it, although it may have made a request.
-//! - While releases are rare (`mutex/hints.rs`), the first makes its request at once. It is seldom
+//! - While spinning is futile (`mutex/hints.rs`), the first makes its request at once. It is seldom
 //!   awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`.
 //! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
 //!
@@ -74,7 +74,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::diagnosis::Note;
 use super::filter::Count;
 use super::hints::{Hints, Holders, UNIT_SHIFT};
-use super::{DUE_NS, MONOPOLISED_DUE_NS, NODE_TURN_NS, NearMutex};
+use super::{DUE_NS, MONOPOLISED_DUE_NS, NODE_TURN_NS, NearMutex, Notifier};
 use crate::events::LockEvent;
 use crate::near::{Near, NearPlatform};
 use crate::parking::chain::{Locked, Queue};
@@ -333,12 +333,17 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     }
 
     /// Lets the first of these waiters compete for the mutex, and puts the others at the end of the
-    /// queue, in their order. If the queue is empty, the first joins it and is woken, and so reads
-    /// the word. Otherwise it is granted the notification alone, and locks the mutex as a newcomer.
-    /// Behind a queue of waiters it would get the mutex only after all of them have woken up.
+    /// queue, in their order.
+    ///
+    /// - If the queue is empty and the notifier holds the mutex, the first joins the queue with a
+    ///   wake request. The release by the notifier sees the request.
+    /// - If the queue is empty otherwise, the first joins it and is woken, and so reads the word.
+    /// - If the queue is not empty, the first is granted the notification alone, and locks the mutex
+    ///   as a newcomer. Behind a queue of waiters it would get the mutex only after all of them have
+    ///   woken up.
     ///
     /// Safety: as [`push`](Self::push), for each of them.
-    pub(super) unsafe fn adopt(self, mut waiters: WakeList<P>) {
+    pub(super) unsafe fn adopt(self, mut waiters: WakeList<P>, notifier: Notifier) {
         let Some(first) = waiters.pop() else { return };
         P::count(LockEvent::CondvarWake);
         let is_empty = self.first().is_none();
@@ -353,7 +358,16 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             unsafe { self.enqueue(&*waiter) };
         }
         // SAFETY: as above. In the queue, it stays as long as the chain is locked.
-        let call = unsafe { if is_empty { (*first).wake() } else { Waiter::grant(first) } };
+        let call = unsafe {
+            match (is_empty, notifier) {
+                (true, Notifier::Holder) => {
+                    self.raise(&*first);
+                    None
+                }
+                (true, Notifier::Other) => (*first).wake(),
+                (false, _) => Waiter::grant(first),
+            }
+        };
         self.make(call);
     }
 

@@ -14,6 +14,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::hints::HolderPlace;
 use super::{FREE, NearMutex};
 use crate::near::NearPlatform;
 use crate::parking::{Limit, Waiter};
@@ -120,7 +121,7 @@ impl<P: NearPlatform> NearMutex<P> {
         *spin = Spin { turns: spin.turns, ..Spin::default() };
         let (mut stride_ns, mut since_clock_ns, mut until_ns) = (LEAST_STRIDE_NS, CLOCK_NS, None);
         loop {
-            if P::should_give_way(spin) {
+            if P::should_give_way(spin) || self.place_of_holder(P::mark()) == HolderPlace::Here {
                 return SpinEnd::Over;
             }
             if since_clock_ns >= CLOCK_NS {

@@ -17,12 +17,13 @@ use crate::events::LockEvent::{
 use crate::near::condvar::NearCondvar;
 use crate::near::mutex::queue::Place;
 use crate::parking::GaveUp::{Cancelled, TimedOut};
+use crate::parking::chain::TAKEN_OUT;
 use crate::parking::{Cancellation, Signal, Waiter};
 use crate::platform::Clock;
 use crate::schedule::Spin;
 use crate::testing::{
-    HEAVIES, LAST_IN_CHAIN, NOW_NS, OneThread, PAUSES, SPINS, SPINS_MAX, events_of, forget_chains, meanwhile,
-    others_are_done,
+    HEAVIES, LAST_IN_CHAIN, NOW_NS, OTHER, OneThread, PAUSES, PROCESSOR, RANDOM, SPINS, SPINS_MAX, acting,
+    events_of, forget_chains, meanwhile, others_are_done,
 };
 
 type Mutex = NearMutex<OneThread>;
@@ -449,4 +450,37 @@ fn a_dequeued_waiter_that_gives_up_wakes_the_next_one() {
     // SAFETY: it has been dequeued.
     assert_eq!(unsafe { WaitQueue::of(mutex).give_up(first) }, Ok(()));
     assert!(second.is_signalled() && is_quiet(mutex));
+}
+
+/// Whether a thread holds the mutex decides where a notification puts its waiters.
+#[test]
+fn the_word_names_the_holder_and_never_the_holder_before() {
+    let mutex = held();
+    let waiters = two_sleepers();
+    let [first, _] = &waiters;
+    assert!(mutex.is_held_by_caller());
+    acting(OTHER, || assert!(!mutex.is_held_by_caller()));
+    fall_asleep(mutex, &waiters);
+    // SAFETY: held.
+    unsafe { mutex.unlock_fair() };
+    assert_eq!(first.park(), Signal::Granted);
+    assert!(mutex.is_locked() && !mutex.is_held_by_caller());
+    acting(OTHER, || {
+        mutex.note_grant();
+        assert!(mutex.is_held_by_caller());
+        release(mutex);
+    });
+    assert!(!mutex.is_held_by_caller());
+}
+
+/// It returns without the mutex, so it must not write to the word.
+#[test]
+fn a_waiter_that_was_granted_its_notification_leaves_the_word_alone() {
+    let mutex = held();
+    let waiter: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
+    waiter.mark.store(TAKEN_OUT, Relaxed);
+    // SAFETY: it stays for ever.
+    unsafe { Waiter::grant(waiter) };
+    acting(OTHER, || mutex.lock_when_requeued(waiter));
+    assert!(mutex.is_held_by_caller());
 }

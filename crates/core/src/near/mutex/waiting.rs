@@ -16,12 +16,14 @@
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
 //! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`.
-//! Then it passes the heavy side of the fence, swaps the word once more, and parks without an
+//! Then it passes the heavy side of the fence, tries to take the mutex once more, and parks without an
 //! alarm. When it takes the mutex, it leaves the queue, and makes the next waiter first.
 //!
-//! **Rare releases.** If the first in the queue has to wait long for each release, spinning wastes
-//! time (`mutex/hints.rs`). Then a newcomer reads the word once and does not yield. The first in
-//! the queue makes its wake request at once, and parks with an alarm.
+//! **Futile spinning.** Spinning wastes time if the first in the queue has to wait long for each
+//! release, or if holders often have no processor (`mutex/hints.rs`). Then a newcomer reads the
+//! word once and does not yield. The first in the queue makes its wake request at once, and parks
+//! with an alarm. Apart from that, no thread spins while the word names the thread's own processor
+//! as that of the holder.
 //!
 //! **The waiters behind it** park at once. No waiter in the queue yields its processor. A thread
 //! that yields counts as awake, so a release would hand it the mutex although another program has
@@ -36,8 +38,8 @@
 //! - A first that has made no wake request does so if the hints say that one thread may release the
 //!   mutex.
 //!
-//! All others take a free mutex at once. These are the first swap of `lock`, `try_lock`, a first
-//! that has made a wake request, and the last swap of a dequeued waiter.
+//! All others take a free mutex at once. These are the first attempt of `lock`, `try_lock`, a first
+//! that has made a wake request, and the last attempt of a dequeued waiter.
 //!
 //! **What a monopolised mutex costs.** One thread takes the mutex again and again, from its own
 //! cache, until its turn is over. Meanwhile one other thread is awake for a part of the time, and
@@ -71,12 +73,13 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::hints::{Holders, UNIT_SHIFT};
+use super::hints::{HolderPlace, Holders, UNIT_SHIFT};
 use super::queue::{Place, WaitQueue};
 use super::spinning::{LEAST_STRIDE_NS, SpinEnd, Taking};
 use super::{FREE, NearMutex};
 use crate::events::LockEvent;
 use crate::near::NearPlatform;
+use crate::parking::chain::TAKEN_OUT;
 use crate::parking::{GaveUp, Limit, Signal, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
@@ -127,6 +130,8 @@ impl<P: NearPlatform> NearMutex<P> {
     pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
+            let mark = P::renew_mark();
+            Self::hints(self).note_holder(self.place_of_holder(mark));
             let mut spin = Spin::default();
             if self.take_as_newcomer(NEWCOMER_YIELDS, &mut spin, limit) {
                 P::count(LockEvent::MutexOptLock);
@@ -146,9 +151,10 @@ impl<P: NearPlatform> NearMutex<P> {
     /// it has taken the mutex.
     fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let hints = Self::hints(self);
-        let (looks, yields) = match hints.has_rare_releases() {
-            true => (1, 0),
-            false => (NEWCOMER_LOOKS, yields),
+        let (looks, yields) = match self.place_of_holder(P::mark()) {
+            _ if hints.is_spinning_futile() => (1, 0),
+            HolderPlace::Here => (0, yields),
+            HolderPlace::Elsewhere | HolderPlace::Unknown => (NEWCOMER_LOOKS, yields),
         };
         let mut stride_ns = LEAST_STRIDE_NS;
         for look in 0..looks + yields {
@@ -224,7 +230,7 @@ impl<P: NearPlatform> NearMutex<P> {
                 Place::Dequeued => {
                     *spin = Spin::default();
                     // It has been woken to compete, so it does not yield. It must not park before a
-                    // swap has found the mutex held. `take_as_newcomer` alone may not read the word
+                    // exchange has found the mutex held. `take_as_newcomer` alone may not read the word
                     // at all, or may leave a free mutex.
                     if self.take_as_newcomer(0, spin, limit) || self.take() {
                         P::count(how);
@@ -243,10 +249,17 @@ impl<P: NearPlatform> NearMutex<P> {
             }
             match waiter.park_within(limit) {
                 Ok(Signal::Granted) => {
+                    // A waiter of a condition variable may have been granted its notification.
+                    if waiter.mark.load(Relaxed) != TAKEN_OUT {
+                        self.note_grant();
+                    }
                     P::count(how);
                     return Ok(());
                 }
-                Ok(Signal::Woken) => place = WaitQueue::of(self).place_of(waiter),
+                Ok(Signal::Woken) => {
+                    P::renew_mark();
+                    place = WaitQueue::of(self).place_of(waiter);
+                }
                 Err(why) => {
                     // SAFETY: the waiter is in the queue, or was taken out by another thread.
                     return match unsafe { WaitQueue::of(self).give_up(waiter) } {
@@ -255,6 +268,7 @@ impl<P: NearPlatform> NearMutex<P> {
                             // The grant is on its way. It is the last access to the waiter by
                             // another thread.
                             while waiter.park() != Signal::Granted {}
+                            self.note_grant();
                             Ok(())
                         }
                     };
@@ -275,15 +289,15 @@ impl<P: NearPlatform> NearMutex<P> {
     /// What the first in the queue does before it parks without an alarm. Returns whether it has
     /// taken the mutex.
     pub(super) fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        let is_rare = Self::hints(self).has_rare_releases();
-        let end = match WaitQueue::has_requested(waiter) || is_rare {
+        let is_futile = Self::hints(self).is_spinning_futile();
+        let end = match WaitQueue::has_requested(waiter) || is_futile {
             true => SpinEnd::Over,
             false => self.look_before_request(waiter, spin, limit),
         };
         let end = match end {
             SpinEnd::Over if limit.is_reached().is_none() => {
                 WaitQueue::of(self).request(waiter);
-                if is_rare { SpinEnd::Over } else { self.look(waiter, Taking::Free, spin, limit) }
+                if is_futile { SpinEnd::Over } else { self.look(waiter, Taking::Free, spin, limit) }
             }
             end => end,
         };
@@ -340,7 +354,7 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 
     /// The heavy side of Dekker's pattern, whose other side is `unlock`: the request is before the
-    /// fence, and a swap of the word after it. The waiter parks with an alarm before it passes the
+    /// fence, and an exchange of the word after it. The waiter parks with an alarm before it passes the
     /// fence. A release that sees the request wakes it earlier, and nearly every release does.
     /// Returns whether the waiter has the mutex. If it returns false without having passed the
     /// fence, there is a signal, or the limit is reached. The waiter does not park then.

@@ -151,6 +151,6 @@ fn waiters_far_behind_are_not_searched_for() {
 fn a_queue_that_adopts_no_waiter_wakes_none() {
     let mutex = Mutex::new();
     // SAFETY: there is no waiter.
-    unsafe { WaitQueue::of(&mutex).adopt(WakeList::EMPTY) };
+    unsafe { WaitQueue::of(&mutex).adopt(WakeList::EMPTY, Notifier::Other) };
     assert!(WaitQueue::of(&mutex).first().is_none());
 }
