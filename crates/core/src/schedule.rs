@@ -38,29 +38,47 @@ impl ThreadId {
 /// system call.
 ///
 /// ```text
-/// bits 24-31  the processor on which the thread ran when it last noted that: modulo 255, counted
+/// bit  31     the thread is attentive: it has found lately that threads waited for a lock which it
+///             released
+/// bits 23-30  the processor on which the thread ran when it last noted that: modulo 255, counted
 ///             from 1; 0: not known
-/// bits 1-23   the number of the thread; 0: not known
+/// bits 1-22   the number of the thread; 0: not known
 /// bit  0      1
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u32);
 
 impl Mark {
-    const NUMBER: u32 = ((1 << 23) - 1) << 1;
-    const PROCESSOR_SHIFT: u32 = 24;
+    const NUMBERS: u32 = 1 << 22;
+    const NUMBER: u32 = (Self::NUMBERS - 1) << 1;
+    const PROCESSOR_SHIFT: u32 = 23;
+    const PROCESSORS: u32 = 255;
+    const PROCESSOR: u32 = Self::PROCESSORS << Self::PROCESSOR_SHIFT;
+
+    /// The bit in the word of a mark of an attentive thread.
+    pub const ATTENTIVE: u32 = 1 << 31;
 
     /// A thread of which nothing is known.
     pub const ANONYMOUS: Self = Self(1);
 
-    /// This thread, on this processor if that is known. A number of 2^23 or more is left out.
+    /// This thread, on this processor if that is known. A number of 2^22 or more is left out.
     pub const fn new(thread: ThreadId, processor: Option<u32>) -> Self {
-        let number = if thread.get() < 1 << 23 { thread.get() << 1 } else { 0 };
+        let number = if thread.get() < Self::NUMBERS { thread.get() << 1 } else { 0 };
         let processor = match processor {
-            Some(processor) => processor % 255 + 1,
+            Some(processor) => processor % Self::PROCESSORS + 1,
             None => 0,
         };
         Self(1 | number | processor << Self::PROCESSOR_SHIFT)
+    }
+
+    /// The mark whose word this is.
+    ///
+    /// # Safety
+    ///
+    /// It is the [`word`](Self::word) of a mark.
+    #[inline(always)]
+    pub const unsafe fn from_word_unchecked(word: u32) -> Self {
+        Self(word)
     }
 
     /// The mark in the word of a lock that is held.
@@ -85,12 +103,27 @@ impl Mark {
 
     /// Whether the thread has noted its processor.
     pub const fn has_processor(self) -> bool {
-        self.0 >> Self::PROCESSOR_SHIFT != 0
+        self.0 & Self::PROCESSOR != 0
     }
 
     /// Whether both threads were on one processor, as far as is known.
     pub const fn is_same_processor(self, other: Self) -> bool {
-        self.has_processor() && self.0 >> Self::PROCESSOR_SHIFT == other.0 >> Self::PROCESSOR_SHIFT
+        self.has_processor() && self.0 & Self::PROCESSOR == other.0 & Self::PROCESSOR
+    }
+
+    /// Whether the thread is attentive.
+    pub const fn is_attentive(self) -> bool {
+        self.0 & Self::ATTENTIVE != 0
+    }
+
+    /// The same thread, attentive.
+    pub const fn attentive(self) -> Self {
+        Self(self.0 | Self::ATTENTIVE)
+    }
+
+    /// The same thread, not attentive.
+    pub const fn inattentive(self) -> Self {
+        Self(self.0 & !Self::ATTENTIVE)
     }
 }
 
@@ -166,9 +199,8 @@ pub trait Sections: Platform {
 ///
 /// - No two threads that are alive have the same [`thread_id`](Self::thread_id), and it is less
 ///   than 2^28. Locks with an owner identify the owner by that number.
-/// - [`mark`](Self::mark) and [`renew_mark`](Self::renew_mark) are [anonymous](Mark::ANONYMOUS), or
-///   have the number of the caller's `thread_id`. A lock knows by its mark whether the caller holds
-///   it.
+/// - [`mark`](Self::mark) returns what the same thread has [set](Self::set_mark), or a mark that is
+///   anonymous or has the thread's number. A lock knows by its mark whether the caller holds it.
 /// - [`processors`](Self::processors) is not 0.
 /// - [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only a value that it has loaded from
 ///   the word, with that ordering, and for which `done` holds. A spinner relies on it for its turn.
@@ -227,15 +259,20 @@ pub unsafe trait Schedule: Platform {
     /// The id of the calling thread. It may change only while the thread ends.
     fn thread_id() -> ThreadId;
 
-    /// The mark of the calling thread. It makes no system call, and may be anonymous.
+    /// The mark of the calling thread: the one that it has [set](Self::set_mark) last. Until it has
+    /// set one, and where the platform keeps no marks, it is [anonymous](Mark::ANONYMOUS). Makes no
+    /// system call.
     #[inline(always)]
     fn mark() -> Mark {
         Mark::ANONYMOUS
     }
 
-    /// The same, after the thread has noted its number and its present processor.
-    fn renew_mark() -> Mark {
-        Self::mark()
+    /// Sets the mark of the calling thread, which has its number.
+    fn set_mark(_mark: Mark) {}
+
+    /// The processor on which the caller runs, or ran a moment ago; `None` if that is not known.
+    fn processor() -> Option<u32> {
+        None
     }
 
     /// The known state of a thread. A thread that has ended counts as asleep.
@@ -314,8 +351,8 @@ mod tests {
         }
         assert!(!Mark::ANONYMOUS.is_same_thread(Mark::ANONYMOUS));
         assert!(!others[1].is_same_processor(others[1]), "not known");
-        assert!(Mark::new(thread(1 << 23), Some(1)).is_anonymous(), "too large");
-        assert!(Mark::new(thread((1 << 23) - 1), None).word() != 0);
+        assert!(Mark::new(thread(Mark::NUMBERS), Some(1)).is_anonymous(), "too large");
+        assert!(!Mark::new(thread(Mark::NUMBERS - 1), Some(254)).is_anonymous());
     }
 
     #[test]

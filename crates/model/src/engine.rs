@@ -9,6 +9,7 @@ use std::hint::black_box;
 use nearlock_collection::subjects::EveryCapability;
 use nearlock_core::events::LockEvent;
 use nearlock_core::platform::{AsymFence, SWITCHES_MAX};
+use nearlock_core::schedule::Mark;
 use nearlock_core::settings::Setting;
 use nearlock_core::shared_holds::SharedLock;
 
@@ -141,6 +142,8 @@ pub struct Thread {
     pub is_patient: bool,
     /// The number by which locks know it; 0 if they have not asked yet.
     pub number: u32,
+    /// The mark that it has set; `None` if it has set none.
+    pub mark: Option<Mark>,
     /// How many locks it holds shared, at first: by [`SharedLock`].
     pub shared_holds: [u32; SharedLock::COUNT],
     /// How many sections it is in, at first.

@@ -10,7 +10,7 @@ use nearlock_collection::linux::{cna, cna_v13, osq, qspinlock};
 use nearlock_core::events::LockEvent;
 use nearlock_core::near::Near;
 use nearlock_core::parking::chain::{Chain, Family};
-use nearlock_core::platform::{LentNode, LocalNodes, NodeId, SWITCHES_MAX};
+use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId, SWITCHES_MAX};
 use nearlock_core::settings::Setting;
 
 use crate::engine::Engine;
@@ -25,6 +25,8 @@ pub struct Instance<E: Engine> {
     pub(crate) osq: OnDemand<[osq::Node<E>]>,
     /// Tables of one chain: all locks of a family share it.
     pub(crate) near: OnDemand<Chain<E, Near>>,
+    /// The attention word of that chain.
+    pub(crate) attention: OnDemand<E::U32>,
     pub(crate) freebsd: OnDemand<Chain<E, FreeBsd>>,
     pub(crate) parking_lot: OnDemand<Chain<E, ParkingLot>>,
     pub(crate) demand: Demand,
@@ -47,6 +49,7 @@ impl<E: Engine> Default for Instance<E> {
             cna_v13: OnDemand::default(),
             osq: OnDemand::default(),
             near: OnDemand::default(),
+            attention: OnDemand::default(),
             freebsd: OnDemand::default(),
             parking_lot: OnDemand::default(),
             demand: Demand::default(),
@@ -70,6 +73,7 @@ impl<E: Engine> Instance<E> {
         self.cna_v13.begin(&self.demand, nodes::<E, _>);
         self.osq.begin(&self.demand, nodes::<E, _>);
         self.near.begin(&self.demand, |_| Arc::default());
+        self.attention.begin(&self.demand, |_| Arc::new(Atomic::new(0)));
         self.freebsd.begin(&self.demand, |_| Arc::default());
         self.parking_lot.begin(&self.demand, |_| Arc::default());
         self.now_ns.set(0);
@@ -112,6 +116,11 @@ impl<E: Engine> Instance<E> {
     /// The chain of this table. It does not move until the next execution.
     pub(crate) fn chain<F: Family>(&self, table: &OnDemand<Chain<E, F>>) -> *const Chain<E, F> {
         Arc::as_ptr(&table.get(&self.demand, |_| Arc::default()))
+    }
+
+    /// The attention word. It does not move until the next execution.
+    pub(crate) fn attention(&self) -> *const E::U32 {
+        Arc::as_ptr(&self.attention.get(&self.demand, |_| Arc::new(Atomic::new(0))))
     }
 
     /// The node with this name. It does not move until the next execution.
@@ -189,8 +198,14 @@ macro_rules! capabilities {
                 }
                 nearlock_core::schedule::ThreadId::new(thread.number).expect("not 0")
             }
+            // A thread has its number in its mark from the beginning. It may be too short to set it.
             fn mark() -> nearlock_core::schedule::Mark {
-                nearlock_core::schedule::Mark::new(Self::thread_id(), None)
+                let set = Self::thread().mark;
+                set.unwrap_or_else(|| nearlock_core::schedule::Mark::new(Self::thread_id(), None))
+            }
+            fn set_mark(mark: nearlock_core::schedule::Mark) {
+                let thread = Self::thread();
+                Self::become_thread($crate::engine::Thread { mark: Some(mark), ..thread });
             }
             fn owner_state(
                 thread: nearlock_core::schedule::ThreadId,
@@ -251,6 +266,13 @@ macro_rules! capabilities {
         unsafe impl nearlock_core::platform::Switches for $engine {
             fn switch(index: usize) -> u64 {
                 Self::with_instance(|i| i.switch(index))
+            }
+        }
+
+        // SAFETY: the word does not move until the next execution.
+        unsafe impl nearlock_core::near::attention::AttentionTable for $engine {
+            fn attention(_lock: *const ()) -> *const Self::U32 {
+                Self::with_instance(|i| i.attention())
             }
         }
 

@@ -311,6 +311,7 @@ const NAMELESS: Thread = Thread {
     migrates: false,
     is_patient: false,
     number: 0,
+    mark: None,
     shared_holds: [0; SharedLock::COUNT],
     sections: 0,
     urgent: false,

@@ -5,8 +5,9 @@
 //! which has a chain locked must neither lock nor fork.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, fence};
 
+use nearlock_core::near::Near;
 use nearlock_core::parking::Room;
 use nearlock_core::parking::chain::{Family, TABLES};
 
@@ -27,11 +28,29 @@ static ROOMS: [[Room; CHAINS]; TABLES] = [const { [const { Room::new() }; CHAINS
 /// reading a table takes it as long as the fork itself.
 static IN_USE: [AtomicBool; TABLES] = [const { AtomicBool::new(false) }; TABLES];
 
+/// The attention words of the chains of [`Near`]: 16 KiB.
+static ATTENTION: AttentionWords = AttentionWords([const { AtomicU32::new(0) }; CHAINS]);
+
+#[repr(align(64))]
+struct AttentionWords([AtomicU32; CHAINS]);
+
+/// The index of a lock's chain in its table.
+#[inline]
+fn index(lock: *const ()) -> usize {
+    (hash(lock) >> (u64::BITS - CHAINS.trailing_zeros())) as usize
+}
+
 /// The room of a lock's chain.
 #[inline]
 pub fn room<F: Family>(lock: *const ()) -> &'static Room {
     const { assert!(F::TABLE < TABLES) };
-    &ROOMS[F::TABLE][(hash(lock) >> (u64::BITS - CHAINS.trailing_zeros())) as usize]
+    &ROOMS[F::TABLE][index(lock)]
+}
+
+/// The attention word of a lock's chain.
+#[inline]
+pub fn attention(lock: *const ()) -> &'static AtomicU32 {
+    &ATTENTION.0[index(lock)]
 }
 
 /// To be called before a chain of the family is locked.
@@ -77,6 +96,9 @@ pub unsafe fn forget_all() {
             // SAFETY: that thread is in no chain, and has no chain locked.
             rooms.iter().for_each(|room| unsafe { room.forget() });
         }
+    }
+    if IN_USE[Near::TABLE].load(Relaxed) {
+        ATTENTION.0.iter().for_each(|word| word.store(0, Relaxed));
     }
 }
 

@@ -50,6 +50,7 @@ mod fences;
 pub mod futex;
 #[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 mod linux;
+mod mark;
 mod numa;
 mod os;
 mod parker;

@@ -1,12 +1,14 @@
 //! The capabilities of the platform, each with its implementation.
 
 use core::cell::Cell;
+use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::{Native, Wait};
+use nearlock_core::near::attention::AttentionTable;
 use nearlock_core::parking::chain::{Chain, Chains, Family};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
@@ -18,7 +20,7 @@ use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 use nearlock_core::unwinding::without_unwinding;
 
 use crate::pause::pause_ns;
-use crate::{Os, chains, fences, numa, random, settings, switches, sys, thread};
+use crate::{Os, chains, fences, mark, numa, random, settings, switches, sys, thread};
 
 /// Looks at a word, or pauses, between two readings of the clock, which costs as much as several of
 /// them. With a larger number a spinner would overrun its budget by longer.
@@ -134,10 +136,14 @@ unsafe impl<W: Wait> Schedule for Os<W> {
     }
     #[inline(always)]
     fn mark() -> Mark {
-        thread::mark()
+        mark::get()
     }
-    fn renew_mark() -> Mark {
-        thread::renew_mark()
+    #[inline]
+    fn set_mark(mark: Mark) {
+        mark::set(mark);
+    }
+    fn processor() -> Option<u32> {
+        sys::processor()
     }
     #[inline]
     fn owner_state(thread: ThreadId) -> OwnerState {
@@ -216,6 +222,14 @@ unsafe impl<W: Wait, F: Family> Chains<F> for Os<W> {
     #[inline]
     fn place_in_chain(lock: *const ()) -> u32 {
         chains::place_in_chain(lock)
+    }
+}
+
+// SAFETY: the table is a static, with a word for each chain. A child made by `fork` clears it.
+unsafe impl<W: Wait> AttentionTable for Os<W> {
+    #[inline]
+    fn attention(lock: *const ()) -> *const Self::U32 {
+        ptr::from_ref(chains::attention(lock)).cast()
     }
 }
 

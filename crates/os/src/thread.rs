@@ -31,7 +31,7 @@ use std::thread_local;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
-use nearlock_core::schedule::{Mark, OwnerState, ThreadId};
+use nearlock_core::schedule::{OwnerState, ThreadId};
 use nearlock_core::shared_holds::SharedLock;
 
 use crate::slots::{Registry, Slot};
@@ -61,7 +61,6 @@ pub const RENAMED: u32 = 1 << (ThreadId::BITS - 1);
 
 thread_local! {
     static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
-    static MARK: AtomicU32 = const { AtomicU32::new(Mark::ANONYMOUS.word()) };
     static MINE: AtomicPtr<Slot> = const { AtomicPtr::new(ptr::null_mut()) };
     static BARRED: AtomicBool = const { AtomicBool::new(false) };
     /// Whether the thread's slot has been given back because the thread is ending.
@@ -176,19 +175,6 @@ fn first_id() -> ThreadId {
     };
     NUMBER.with(|own| own.store(number, Relaxed));
     ThreadId::new(number).expect("no id is 0")
-}
-
-/// See [`Schedule::mark`](nearlock_core::schedule::Schedule::mark).
-#[inline(always)]
-pub fn mark() -> Mark {
-    Mark::from_word(MARK.with(|mark| mark.load(Relaxed)))
-}
-
-/// See [`Schedule::renew_mark`](nearlock_core::schedule::Schedule::renew_mark).
-pub fn renew_mark() -> Mark {
-    let new = Mark::new(id(), sys::processor());
-    MARK.with(|mark| mark.store(new.word(), Relaxed));
-    new
 }
 
 /// The caller's slot, if it is registered.

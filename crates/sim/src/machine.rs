@@ -38,6 +38,8 @@ pub(crate) struct Inner {
     switches: Cell<[u64; SWITCHES_MAX]>,
     /// The offset of each table of chains, once a lock has asked for one of its chains.
     chains: [Cell<Option<usize>>; TABLES],
+    /// The offset of the table of attention words, once a lock has asked for one of them.
+    attention: Cell<Option<usize>>,
     /// Whether time has stopped. The remaining parts of the machine's tasks are then dropped.
     has_ended: Cell<bool>,
 }
@@ -90,6 +92,7 @@ impl Machine {
                 settings: Cell::new(Setting::DEFAULTS),
                 switches: Cell::new([0; SWITCHES_MAX]),
                 chains: Default::default(),
+                attention: Cell::default(),
                 has_ended: Cell::new(false),
             }),
             bodies: RefCell::default(),
@@ -422,16 +425,29 @@ impl Inner {
     /// The memory of the chain in a table that belongs to the lock at this address. It is zero at
     /// first. All tables are in the memory of the first socket.
     pub fn chain(&self, table: usize, lock: *const u8) -> *mut u8 {
-        let line = self.line_of(lock);
-        let begin = self.chains[table].get().unwrap_or_else(|| {
-            let size = CHAINS * CHAIN_LINES * LINE;
+        let begin = self.table(&self.chains[table], CHAINS * CHAIN_LINES * LINE);
+        self.arena.at(begin + self.chain_index(lock) * CHAIN_LINES * LINE)
+    }
+
+    /// The attention word of the chain that belongs to the lock at this address.
+    pub fn attention(&self, lock: *const u8) -> *mut u8 {
+        let begin = self.table(&self.attention, CHAINS * size_of::<u32>());
+        self.arena.at(begin + self.chain_index(lock) * size_of::<u32>())
+    }
+
+    fn chain_index(&self, lock: *const u8) -> usize {
+        self.line_of(lock) % CHAINS
+    }
+
+    /// The offset of a table of this size.
+    fn table(&self, offset: &Cell<Option<usize>>, size: usize) -> usize {
+        offset.get().unwrap_or_else(|| {
             let layout = Layout::from_size_align(size, LINE).expect("lines are a layout");
             let begin = self.arena.take(layout);
             self.engine.borrow_mut().cover_new_lines(0);
-            self.chains[table].set(Some(begin));
+            offset.set(Some(begin));
             begin
-        });
-        self.arena.at(begin + line % CHAINS * CHAIN_LINES * LINE)
+        })
     }
 
     pub fn socket_of_cpu(&self, cpu: u32) -> u32 {

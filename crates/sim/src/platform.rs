@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::attention::AttentionTable;
 use nearlock_core::parking::chain::{Chain, Chains, Family};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
@@ -158,7 +159,13 @@ unsafe impl Schedule for Sim {
         ThreadId::new(with(|inner| inner.engine.borrow().current) + 1).expect("not 0")
     }
     fn mark() -> Mark {
-        Mark::new(Self::thread_id(), Some(with(|inner| inner.task(|task| task.cpu))))
+        with(|inner| inner.task(|task| task.mark))
+    }
+    fn set_mark(mark: Mark) {
+        with(|inner| inner.task(|task| task.mark = mark));
+    }
+    fn processor() -> Option<u32> {
+        Some(with(|inner| inner.task(|task| task.cpu)))
     }
     fn owner_state(thread: ThreadId) -> OwnerState {
         let runs = with(|inner| inner.engine.borrow().is_running(thread.get() - 1));
@@ -339,6 +346,13 @@ unsafe impl<F: Family> Chains<F> for Sim {
         // Fibonacci hashing spreads neighbouring lines.
         let line = with(|inner| inner.line_of(lock.cast())) as u64;
         (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    }
+}
+
+// SAFETY: each chain has its own word in simulated memory, which is never reclaimed.
+unsafe impl AttentionTable for Sim {
+    fn attention(lock: *const ()) -> *const Self::U32 {
+        with(|inner| inner.attention(lock.cast())).cast_const().cast()
     }
 }
 

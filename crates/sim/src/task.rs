@@ -5,6 +5,7 @@ use std::ptr;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use nearlock_core::schedule::Mark;
 use nearlock_core::shared_holds::SharedLock;
 
 use crate::access::Access;
@@ -98,6 +99,8 @@ pub struct Task {
     /// The state of the generator behind `Random`.
     pub random: u32,
     pub urgent: bool,
+    /// The mark that the task has set.
+    pub mark: Mark,
     /// How many locks of each kind the task holds shared.
     pub shared_holds: [Cell<u32>; SharedLock::COUNT],
     /// How many sections the task is in. In a section it keeps its CPU.
@@ -151,6 +154,7 @@ impl Task {
             urgent: false,
             shared_holds: Default::default(),
             sections: 0,
+            mark: Mark::ANONYMOUS,
             sibling: Sibling::Idle,
             slowdown: 1.0,
             next_tick_ps: u64::MAX,

@@ -52,6 +52,9 @@ struct Seen {
     asked: u64,
     /// How often another thread had the next section, although no waiter had to be woken.
     passed_over: u64,
+    /// How often that was so in a row, at present and at most.
+    passed_in_row: u64,
+    passed_in_row_max: u64,
 }
 
 fn count_of(event: LockEvent) -> u64 {
@@ -103,6 +106,8 @@ fn run(spec: &MachineSpec, contest: Contest) -> Seen {
                     if let Some(before) = asked.take() {
                         let now = [LockEvent::MutexHandOver, LockEvent::MutexWake].map(count_of);
                         seen.passed_over += u64::from(now == before);
+                        seen.passed_in_row = if now == before { seen.passed_in_row + 1 } else { 0 };
+                        seen.passed_in_row_max = seen.passed_in_row_max.max(seen.passed_in_row);
                     }
                 }
                 Sim::busy_ns(contest.section_ns);
@@ -136,7 +141,15 @@ fn constant(name: &str) -> u64 {
 
 /// Contests with this many tasks for each CPU. With 0, there are two tasks.
 fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)> {
-    const SECTIONS: [(u64, u64); 5] = [(200, 0), (200, 2 * US), (5 * US, 0), (5 * US, 20 * US), (50 * US, 0)];
+    const SECTIONS: [(u64, u64); 7] = [
+        (200, 0),
+        (200, 2 * US),
+        (5 * US, 0),
+        (5 * US, 20 * US),
+        (50 * US, 0),
+        (100 * US, 0),
+        (200 * US, 50 * US),
+    ];
     ["haswell-ex-4s", "epyc-genoa-2s", "cascadelake-2s"].into_iter().flat_map(move |machine| {
         let mut spec = MachineSpec::builtin(machine).unwrap();
         for (key, value) in [("cores-per-socket", "4"), ("smt", "1"), ("preemption", "anywhere")] {
@@ -219,15 +232,19 @@ fn the_next_waiter_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
     assert!(longest_ns > constant("NODE_TURN_NS") / 2, "{longest_ns}");
 }
 
-/// At most one section lies between a request and the hand-over. It follows a release that has
-/// missed the request. At the end of the section the request is visible.
+/// At most two sections lie between a request and the hand-over. One follows a release that has
+/// missed the request. The other is that of a thread which has taken the mutex after a release that
+/// has missed the attention asked for in the word. That is rare. At the ends of the sections that
+/// are looked at, the request is visible.
 #[test]
-fn between_request_and_hand_over_is_one_section_at_most() {
-    let mut asked = 0;
+fn between_request_and_hand_over_are_two_sections_at_most() {
+    let (mut asked, mut passed_over) = (0, 0);
     for (spec, contest) in [0, 1, 3].into_iter().flat_map(contests) {
         let seen = run(&spec, contest);
-        assert_eq!(seen.passed_over, 0, "{}: {contest:?}: {seen:?}", spec.name);
+        assert!(seen.passed_in_row_max <= 1, "{}: {contest:?}: {seen:?}", spec.name);
         asked += seen.asked;
+        passed_over += seen.passed_over;
     }
     assert!(asked > 1_000, "{asked}");
+    assert!(passed_over * 100 <= asked, "{passed_over} of {asked}");
 }

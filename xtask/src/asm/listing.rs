@@ -273,6 +273,8 @@ const WHO: &str = "11nearlock_os6thread2id";
 
 /// The function that returns the address of the calling thread's data.
 const OWN: &str = "__tls_get_addr";
+/// What the target of such a call has if the linker replaces it by an empty instruction.
+const OWN_DESCRIPTOR: &str = "@TLSCALL";
 /// The line before such a call on Arm, where the function is in a register.
 const OWN_CALL_NEXT: &str = ".tlsdesccall";
 
@@ -280,12 +282,16 @@ fn is_local(target: &str) -> bool {
     target.starts_with(".L")
 }
 
+fn is_for_own_data(target: &str) -> bool {
+    target.contains(WHO) || target.starts_with(OWN) || target.to_ascii_uppercase().contains(OWN_DESCRIPTOR)
+}
+
 fn x86_flow(mnemonic: &str, target: &str) -> Flow {
     match mnemonic {
         "ret" | "retq" => Flow::Return,
         "jmp" if is_local(target) => Flow::Jump(target.to_owned()),
         "pause" | "ud2" => Flow::Away,
-        _ if mnemonic.starts_with("call") && (target.contains(WHO) || target.starts_with(OWN)) => Flow::Next,
+        _ if mnemonic.starts_with("call") && is_for_own_data(target) => Flow::Next,
         _ if mnemonic.starts_with("jmp") || mnemonic.starts_with("call") => Flow::Away,
         _ if mnemonic.starts_with('j') && is_local(target) => Flow::Branch(target.to_owned()),
         _ if mnemonic.starts_with('j') => Flow::BranchAway,

@@ -4,6 +4,7 @@ use crate::classic::parking_lot_mutex::ParkingLot;
 use crate::freebsd::FreeBsd;
 use crate::linux::{cna, cna_v13, osq, qspinlock};
 use crate::near::Near;
+use crate::near::attention::AttentionTable;
 use crate::parking::chain::Chains;
 use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Switches, Topology};
 use crate::schedule::{Schedule, Sections};
@@ -34,6 +35,7 @@ all_of! {
     LocalNodes<cna::Node<Self>>,
     LocalNodes<cna_v13::Node<Self>>,
     LocalNodes<osq::Node<Self>>,
+    AttentionTable,
     Chains<Near>,
     Chains<FreeBsd>,
     Chains<ParkingLot>,

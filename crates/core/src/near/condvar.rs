@@ -160,7 +160,7 @@ impl<P: NearPlatform> NearCondvar<P> {
     /// the caller holds it. Without waiters there may be no mutex.
     fn take_out(&self, most: usize, waiters: &mut WakeList<P>) -> (usize, *const NearMutex<P>, Notifier) {
         if P::mark().is_anonymous() {
-            P::renew_mark();
+            NearMutex::<P>::renew_mark();
         }
         let queue = self.lock_queue();
         let mutex = self.mutex.load(Relaxed);

@@ -1,5 +1,6 @@
 //! This project's own locks: those that programs should use.
 
+pub mod attention;
 pub mod condvar;
 pub mod mutex;
 
@@ -7,6 +8,7 @@ use crate::parking::chain::{Chains, Family};
 use crate::platform::{AsymFence, ParkTimeout, Platform, Random, Topology};
 use crate::schedule::{Schedule, Sections};
 
+use attention::AttentionTable;
 use mutex::beside::Beside;
 
 /// The family of these locks.
@@ -22,8 +24,11 @@ unsafe impl Family for Near {
 
 /// The capabilities that these locks need of a platform.
 pub trait NearPlatform:
-    Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology
+    Chains<Near> + AttentionTable + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology
 {
 }
 
-impl<P: Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology> NearPlatform for P {}
+impl<P> NearPlatform for P where
+    P: Chains<Near> + AttentionTable + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology
+{
+}

@@ -4,22 +4,25 @@
 //! must learn whether a thread sleeps. Here a release only stores 0 to the word. In return, a
 //! waiter that is about to sleep passes the heavy side of an asymmetric fence. This is a system
 //! call (membarrier), which has each running thread of the process pass a fence. A release passes
-//! the light side, which costs a load. Without contention a lock and unlock take 4.6 ns on an AMD
+//! the light side, which costs a load, and then reads one word of a table. Without contention a lock and unlock take 4.6 ns on an AMD
 //! EPYC (Zen 5). The mutexes with two read-modify-writes take 9.5 ns and more there (`nearlock
 //! bench`, docs/guide/benchmark.md).
 //!
 //! ```text
 //! word   0          free
 //!        otherwise  held; the [`Mark`] of the holder: its number and processor, as far as it has
-//!                   noted them. The word does not say whether threads wait
+//!                   noted them. The word does not say whether threads wait. ATTENTIVE, a bit of
+//!                   it: the release looks after waiters before it frees the mutex
 //!
 //!  0 -> mark          `take`: the thread that exchanges 0 for its mark holds the mutex
 //!  * -> 0             `free`: its holder
 //!  * -> anonymous     the holder is about to hand the mutex over
 //!  anonymous -> mark  `note_grant`: the thread to which it was handed over
+//!  s -> s|ATTENTIVE   `ask_for_attention`: a release that could not hand the mutex over, since
+//!                     another thread had taken it
 //! ```
-//! Only its holder changes a word that is not 0. So a thread whose own number is in the word holds
-//! the mutex.
+//! Only its holder changes the mark in a word that is not 0. So a thread whose own number is in the
+//! word holds the mutex.
 //!
 //! Everything about waiters is elsewhere:
 //!
@@ -27,8 +30,11 @@
 //!   It is found by the mutex's address. A release *visits* the chain if it locks it.
 //! - The *queue* of waiters is in the chain (`mutex/queue.rs`). A release *dequeues* a waiter if it
 //!   takes the waiter out of the queue to compete with newcomers for the mutex.
-//! - The *filter* of the chain counts waiters and wake requests (`mutex/filter.rs`). By a *wake
-//!   request* a waiter asks the next release to visit the chain.
+//! - The *attention word* of the chain is the number of waiters of all mutexes of the chain
+//!   ([`attention`](super::attention)). The words are in a table of their own.
+//! - The *filter* of the chain counts waiters and wake requests, and tells the mutexes of the chain
+//!   apart (`mutex/filter.rs`). By a *wake request* a waiter asks the next release to visit the
+//!   chain.
 //! - The *hints* of the chain are about the threads that release (`mutex/hints.rs`). A mutex is
 //!   *monopolised* if one thread releases it and takes it again at once, over and over. Then each
 //!   thread has a *turn* of many critical sections. The turn of the first in the queue comes when
@@ -67,12 +73,6 @@
 //! A release that wakes a parked waiter leaves it in the queue in three cases (`mutex/queue.rs`).
 //! Otherwise it dequeues the waiter. In both cases it withdraws the wake request.
 //!
-//! **A release** reads the mutex's count in the filter. Without wake requests it stores 0, passes
-//! the light side of the fence, and reads the count again. It visits the chain if there are
-//! requests, and every 8 us or so while threads wait. There it hands the mutex to the first in the
-//! queue if the first is awake and has made a request, or has been first for long enough. Otherwise
-//! it frees the mutex, and wakes a first that is parked and has made a request (`mutex/queue.rs`).
-//!
 //! 1. Only a thread that exchanges 0 for its mark, or is handed the mutex by its holder, holds it.
 //! 2. The first in the queue is in at least one of four states. (a) It is awake. (b) It is parked
 //!    with an alarm. (c) It holds the mutex, and will leave the queue. (d) It has made a wake
@@ -87,9 +87,11 @@
 //!
 //! 1. *It parked without an alarm.* It had made a request, passed the heavy side of the fence, and
 //!    then found the mutex held by a thread H. The release of H stores 0, passes the light side,
-//!    and reads the count. By the contract of the fence, the waiter saw the 0, or the release sees
-//!    the request. The waiter did not see the 0. The request stays in the count until a release has
-//!    woken the waiter, or has handed it the mutex. Until then each release visits the chain.
+//!    and reads the attention word and the count. By the contract of the fence, the waiter saw the
+//!    0, or the release sees what the waiter did before: it joined the queue, which raised the
+//!    attention word, and made the request. The waiter did not see the 0. The request stays in the
+//!    count until a release has woken the waiter, or has handed it the mutex. The waiter is in the
+//!    queue as long. Until then each release visits the chain.
 //! 2. *It parked with an alarm*, until its turn, or for `ALARM_NS` before it passes the heavy side.
 //!    It reads the word before it parks without an alarm. It stays in the queue when it is woken.
 //! 3. *The holder made it first while it was parked.* The holder raised the request itself. Its own
@@ -115,7 +117,7 @@
 //! measured against others, and the documentation says which. `mutex/waiting.rs` lists the commands
 //! that measure the mutex with the present values. **Cost**: `mutex/hints.rs` (fences),
 //! `mutex/waiting.rs` (turns).
-//! Fairness: newcomers overtake the queue for a bounded time; `mutex/queue.rs` has the bounds.
+//! Release, and fairness: newcomers overtake the queue for a bounded time (`mutex/releasing.rs`).
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001.
 
 pub(super) mod beside;
@@ -123,10 +125,10 @@ mod diagnosis;
 mod filter;
 mod hints;
 mod queue;
+mod releasing;
 mod spinning;
 mod waiting;
 
-use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 pub use self::diagnosis::{Diagnosis, Note, QueueState, SHOWN, WaiterState};
@@ -134,8 +136,10 @@ pub use self::hints::Visits;
 
 use self::beside::Beside;
 use self::filter::Count;
-use self::hints::{Hints, HolderPlace, Holders};
+use self::hints::{Hints, HolderPlace};
 use self::queue::WaitQueue;
+use self::releasing::To;
+use super::attention::Attention;
 use super::{Near, NearPlatform};
 use crate::parking::chain::Chains;
 use crate::parking::{GaveUp, Limit, RawTimedLock, Waiter, WakeList};
@@ -144,6 +148,8 @@ use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::Mark;
 
 const FREE: u32 = 0;
+/// The release looks whether threads wait before it frees the mutex.
+const ATTENTIVE: u32 = Mark::ATTENTIVE;
 
 /// How long a waiter is first in the queue for a monopolised mutex until a release hands over to it
 /// in any case, in ns. The waiter may then be parked, or have no processor. `TURN_NS` is 0.1 ms of
@@ -168,15 +174,6 @@ const DUE_NS: u64 = 2_000_000;
 /// figures of this (`nearlock simulate --set numa.mode=off`). At a second, the waiters of another
 /// NUMA node may wait for a second.
 const NODE_TURN_NS: u64 = 1_000_000;
-
-/// Whether a release hands the mutex over to the first in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum To {
-    /// Only if [`WaitQueue::is_its_turn`].
-    Anybody,
-    /// In any case.
-    First,
-}
 
 /// What is known about the thread that notifies a condition variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,14 +227,16 @@ impl<P: NearPlatform> NearMutex<P> {
         self.word.load(Relaxed) == FREE && self.take()
     }
 
-    /// * -> anonymous, before a hand-over. Afterwards the caller does not find itself in the word.
-    fn disown(&self) {
-        self.word.store(Mark::ANONYMOUS.word(), Relaxed);
-    }
-
     /// anonymous -> mark, after a hand-over to the caller.
     fn note_grant(&self) {
-        self.word.store(P::renew_mark().word(), Relaxed);
+        self.word.store(Self::renew_mark().word(), Relaxed);
+    }
+
+    /// Notes the caller's number and present processor in its mark.
+    pub(super) fn renew_mark() -> Mark {
+        let mark = Mark::new(P::thread_id(), P::processor());
+        P::set_mark(mark);
+        mark
     }
 
     /// The mark of the thread that holds the mutex, as far as is known; `None` if it is free.
@@ -282,6 +281,12 @@ impl<P: NearPlatform> NearMutex<P> {
         Self::beside(lock).filter.at(P::place_in_chain(lock.cast()))
     }
 
+    /// The attention of the mutex at this address.
+    #[inline(always)]
+    fn attention<'a>(lock: *const Self) -> Attention<'a, P> {
+        Attention::of(lock.cast())
+    }
+
     /// Notes the caller's NUMA node on a fresh waiter, for [`requeue`](Self::requeue).
     pub(super) fn note_node(waiter: &Waiter<P>) {
         WaitQueue::note_node(waiter, P::numa_node());
@@ -298,66 +303,6 @@ impl<P: NearPlatform> NearMutex<P> {
         unsafe { WaitQueue::of(lock).adopt(waiters, notifier) };
     }
 
-    /// A release that visits the chain.
-    #[cold]
-    #[inline(never)]
-    fn unlock_at_chain(&self, to: To) {
-        P::in_slow_path(|| {
-            let queue = WaitQueue::of(self);
-            if to == To::Anybody {
-                queue.looked();
-            }
-            let holders = queue.holders();
-            match queue.first() {
-                Some(first) if to == To::First || WaitQueue::is_its_turn(first, holders) => {
-                    let first = ptr::from_ref(first);
-                    self.disown();
-                    // SAFETY: the first in the queue; the caller holds the mutex.
-                    unsafe { queue.hand_over(first, holders) };
-                }
-                Some(_) if holders == Holders::One => {
-                    // The first must not be handed the mutex yet. If it is parked, it is woken
-                    // while the mutex is still held. If the mutex were free for as long as that
-                    // takes, it would not seem monopolised.
-                    queue.wake_first(holders);
-                    self.unlock_beside_chain(Self::count(self));
-                }
-                // Under the chain's lock: a waiter that makes a request later sees that the mutex
-                // is free.
-                Some(_) => {
-                    self.free();
-                    queue.wake_first(holders);
-                }
-                None => self.free(),
-            }
-        });
-    }
-
-    /// Called after a release that finds a wake request only after it has stored 0. Only the
-    /// address of the mutex is used, since its memory may be gone.
-    #[cold]
-    #[inline(never)]
-    fn answer_request(lock: *const Self) {
-        P::in_slow_path(|| {
-            let queue = WaitQueue::of(lock);
-            let holders = queue.holders();
-            queue.wake_first(holders);
-        });
-    }
-
-    /// A release that does not visit the chain, unless it finds a wake request at its end.
-    #[inline(always)]
-    fn unlock_beside_chain(&self, count: &Count<P>) {
-        let lock = ptr::from_ref(self);
-        self.free();
-        // Dekker's pattern, with `take_behind_fence`: the store of 0 is before the fence, and the
-        // read of the requests after it.
-        P::light();
-        if count.read().is_requested() {
-            Self::answer_request(lock);
-        }
-    }
-
     /// Releases the mutex, and hands it over to the first in the queue if there is one.
     ///
     /// If the number of waiters is a multiple of 1024, the count in the chain's filter may be 0. It
@@ -370,12 +315,11 @@ impl<P: NearPlatform> NearMutex<P> {
     /// As [`RawLock::unlock`].
     #[inline]
     pub unsafe fn unlock_fair(&self) {
-        let count = Self::count(self);
-        let counted = count.read();
+        let counted = Self::count(self).read();
         if counted.has_waiters() || counted.is_requested() {
             self.unlock_at_chain(To::First);
         } else {
-            self.unlock_beside_chain(count);
+            self.free_and_look();
         }
     }
 }
@@ -395,13 +339,10 @@ unsafe impl<P: NearPlatform> RawLock for NearMutex<P> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        let count = Self::count(self);
-        let counted = count.read();
-        let is_time = || counted.has_waiters() && Self::hints(self).is_time_to_look();
-        if counted.is_requested() || is_time() {
-            self.unlock_at_chain(To::Anybody);
+        if self.word.load(Relaxed) & ATTENTIVE == 0 {
+            self.free_and_look();
         } else {
-            self.unlock_beside_chain(count);
+            self.unlock_attentively();
         }
     }
 }

@@ -15,6 +15,7 @@ use std::thread_local;
 use std::vec::Vec;
 
 use crate::events::LockEvent;
+use crate::near::attention::AttentionTable;
 use crate::parking::Room;
 use crate::parking::chain::{Chain, Chains, Family, TABLES};
 use crate::platform::{
@@ -48,6 +49,7 @@ pub const PROCESSORS: u32 = 8;
 thread_local! {
     /// The id of the only thread, until a test changes it.
     pub static THREAD_ID: Cell<ThreadId> = const { Cell::new(ThreadId::new(1).unwrap()) };
+    static MARKS: RefCell<BTreeMap<u32, Mark>> = const { RefCell::new(BTreeMap::new()) };
     static OWNERS: RefCell<BTreeMap<u32, OwnerState>> = const { RefCell::new(BTreeMap::new()) };
     static EVENTS: [Cell<u64>; LockEvent::COUNT] = const { [const { Cell::new(0) }; LockEvent::COUNT] };
     static SETTINGS: Cell<[u64; Setting::COUNT]> = const { Cell::new(Setting::DEFAULTS) };
@@ -74,6 +76,7 @@ thread_local! {
     /// One chain for each family. All locks of a family share it, so that tests see how locks of
     /// one chain affect each other.
     static CHAINS: &'static [Room; TABLES] = Box::leak(Box::default());
+    static ATTENTION: &'static Word<AtomicU32> = Box::leak(Box::new(Word::new(0)));
     /// The lock at this address has the last place in its chain, and all others the first.
     pub static LAST_IN_CHAIN: Cell<*const ()> = const { Cell::new(ptr::null()) };
     /// How often the only thread has fallen asleep.
@@ -232,7 +235,14 @@ unsafe impl Schedule for OneThread {
         THREAD_ID.get()
     }
     fn mark() -> Mark {
-        Mark::new(THREAD_ID.get(), PROCESSOR.get())
+        let known = MARKS.with_borrow(|marks| marks.get(&THREAD_ID.get().get()).copied());
+        known.unwrap_or(Mark::new(THREAD_ID.get(), PROCESSOR.get()))
+    }
+    fn set_mark(mark: Mark) {
+        MARKS.with_borrow_mut(|marks| marks.insert(THREAD_ID.get().get(), mark));
+    }
+    fn processor() -> Option<u32> {
+        PROCESSOR.get()
     }
     fn owner_state(thread: ThreadId) -> OwnerState {
         OWNERS.with_borrow(|owners| owners.get(&thread.get()).copied()).unwrap_or(OwnerState::Running)
@@ -272,6 +282,13 @@ unsafe impl<F: Family> Chains<F> for OneThread {
     }
 }
 
+// SAFETY: there is one word, for the one chain, and it lives for ever.
+unsafe impl AttentionTable for OneThread {
+    fn attention(_lock: *const ()) -> *const Self::U32 {
+        ATTENTION.with(|word| ptr::from_ref(*word))
+    }
+}
+
 /// Empties the chains, as the child of a `fork` does.
 ///
 /// # Safety
@@ -280,6 +297,7 @@ unsafe impl<F: Family> Chains<F> for OneThread {
 pub unsafe fn forget_chains() {
     // SAFETY: the caller's. There is one thread, which has no chain locked.
     CHAINS.with(|chains| chains.iter().for_each(|room| unsafe { room.forget() }));
+    ATTENTION.with(|word| word.store(0, Ordering::Relaxed));
 }
 
 impl SharedHolds for OneThread {

@@ -1,55 +1,26 @@
-//! A mutex that is unlocked by a plain store, with a table of counts.
+//! A mutex that is unlocked by a plain store, with a table of numbers of waiters.
 
 use std::hint::black_box;
 use std::ptr;
-use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, compiler_fence, fence};
+use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
+use nearlock_core::schedule::{Mark, Schedule};
+use nearlock_os::Os;
 
-use super::Tas;
+#[repr(align(64))]
+struct Table([AtomicU32; 4096]);
 
-/// Two cache lines of the table.
-#[repr(C, align(64))]
-struct Chain {
-    /// The table of the real lock has a lock and lists here.
-    waiters: [AtomicU32; 16],
-    releases: AtomicU32,
-    /// The table of the real lock has other hints here.
-    others: [AtomicU32; 4],
-    counts: [AtomicU32; 11],
-}
-
-static TABLE: [Chain; 256] = [const {
-    Chain {
-        waiters: [const { AtomicU32::new(0) }; 16],
-        releases: AtomicU32::new(0),
-        others: [const { AtomicU32::new(0) }; 4],
-        counts: [const { AtomicU32::new(0) }; 11],
-    }
-}; 256];
-
-/// The wake requests in a count.
-const REQUESTS: u32 = (1 << 22) - 1;
-
-impl Chain {
-    #[inline(always)]
-    fn is_time_to_look(&self) -> bool {
-        let releases = self.releases.load(Relaxed);
-        let is_time = releases & 0xffff == 0;
-        if !is_time {
-            self.releases.store(releases - 1, Relaxed);
-        }
-        is_time
-    }
-}
+static TABLE: Table = Table([const { AtomicU32::new(0) }; 4096]);
 
 /// 2: other threads make this thread fence.
 static KIND: AtomicU32 = AtomicU32::new(0);
 
-/// A word that is swapped, and a count in the table.
+/// A word that names its holder.
 #[derive(Default)]
-pub struct PlainRelease(Tas);
+pub struct PlainRelease(AtomicU32);
 
 #[cold]
 #[inline(never)]
@@ -58,49 +29,53 @@ fn fences() {
 }
 
 impl PlainRelease {
-    #[inline]
-    fn chain(address: usize) -> (&'static Chain, &'static AtomicU32) {
-        let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let chain = &TABLE[(hash >> 56) as usize];
-        (chain, &chain.counts[((((hash ^ (hash << 16)) >> 32) * 11) >> 32) as usize])
+    #[inline(always)]
+    fn take(&self) -> bool {
+        self.0.compare_exchange(0, <Os>::mark().word(), Acquire, Relaxed).is_ok()
     }
 
     #[cold]
     #[inline(never)]
-    fn unlock_slow(&self) {
-        self.0.0.store(0, Release);
+    fn lock_slow(&self) {
+        while !self.take() {
+            yield_now();
+        }
     }
 
-    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self) {
+        self.0.store(0, Release);
+    }
+
     #[inline(never)]
     fn answer(address: usize) {
         black_box(address);
     }
 }
 
-// SAFETY: only the swap that finds 0 locks.
+// SAFETY: only the exchange that finds 0 locks.
 unsafe impl RawLock for PlainRelease {
     type Node = ();
     #[inline]
-    unsafe fn lock(&self, node: &()) {
-        // SAFETY: upheld by the caller.
-        unsafe { self.0.lock(node) };
+    unsafe fn lock(&self, _node: &()) {
+        if !self.take() {
+            self.lock_slow();
+        }
     }
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        let address = ptr::from_ref(self).addr();
-        let (chain, count) = Self::chain(address);
-        let counted = count.load(Relaxed);
-        if counted & REQUESTS != 0 || counted > REQUESTS && chain.is_time_to_look() {
+        if self.0.load(Relaxed) & Mark::ATTENTIVE != 0 {
             return self.unlock_slow();
         }
-        self.0.0.store(0, Release);
+        let address = ptr::from_ref(self).addr();
+        self.0.store(0, Release);
         if KIND.load(Relaxed) == 2 {
             compiler_fence(SeqCst);
         } else {
             fences();
         }
-        if count.load(Relaxed) & REQUESTS != 0 {
+        let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if TABLE.0[(hash >> 52) as usize].load(Relaxed) != 0 {
             Self::answer(address);
         }
     }
@@ -109,8 +84,7 @@ unsafe impl RawLock for PlainRelease {
 // SAFETY: as above.
 unsafe impl RawTryLock for PlainRelease {
     #[inline]
-    unsafe fn try_lock(&self, node: &()) -> bool {
-        // SAFETY: upheld by the caller.
-        self.0.0.load(Relaxed) == 0 && unsafe { self.0.try_lock(node) }
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.0.load(Relaxed) == 0 && self.take()
     }
 }

@@ -165,6 +165,11 @@ asks:
 	incl	(%rax)
 	retq
 
+reads:
+	callq	*nearlock_mark_0_0_0@tlscall(%rax)
+	movl	%fs:(%rax), %eax
+	retq
+
 asks_arm:
 	.tlsdesccall _ZN11nearlock_os6thread8SECTIONS17h0123456789abcdefE
 	blr	x1
@@ -176,6 +181,7 @@ calls_arm:
 ";
     let length = |processor, name| Listing::parse(text, processor).fast_path(name).map(|path| path.longest);
     assert_eq!(length(Processor::X86, "asks"), Some(3));
+    assert_eq!(length(Processor::X86, "reads"), Some(3));
     assert_eq!(length(Processor::Arm, "asks_arm"), Some(2));
     assert_eq!(length(Processor::Arm, "calls_arm"), None);
 }

@@ -3,9 +3,10 @@
 //! ```text
 //! hints | patience | filter     a cache line of 64 bytes
 //! ```
-//! A mutex's word does not tell a release that threads wait. So each release reads the filter. If
-//! threads wait, it reads and writes the hints as well. It does all of that without the chain's
-//! lock, except when it visits the chain: it then notes the visit in the hints under the lock.
+//! A release that finds the [attention](crate::near::attention) of the chain raised reads the
+//! filter. If threads wait for its mutex, it reads and writes the hints as well. It does all of
+//! that without the chain's lock, except when it visits the chain: it then notes the visit in the
+//! hints under the lock.
 
 use super::filter::Filter;
 use super::hints::Hints;

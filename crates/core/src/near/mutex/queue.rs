@@ -23,47 +23,9 @@
 //! chain's lock, which a [`WaitQueue`] holds. A waiter's own thread also reads its note without the
 //! lock, and writes the note before it joins the queue.
 //!
-//! **A release that visits the chain** hands the mutex over if the first in the queue is awake and
-//! has made a wake request. It also does so if the first is due. A waiter is *due* when it has been
-//! first for `DUE_NS`, or for `MONOPOLISED_DUE_NS` if the mutex is monopolised. Such a waiter may
-//! have no processor. Otherwise the release frees the mutex, and wakes a first that has made a
-//! request and is parked. It also dequeues that waiter, so that the next release wakes the next
-//! waiter. Dequeued waiters compete with newcomers. In three cases the release leaves the waiter in
-//! the queue:
-//!
-//! - The mutex is monopolised, so that competing does not help.
-//! - The waiter was dequeued before.
-//! - The waiter is parked with an alarm.
-//!
 //! **NUMA nodes.** When the first gets the mutex or is dequeued, waiters of its NUMA node may
 //! overtake the next waiter, for `NODE_TURN_NS`. So the few threads that are awake and exchange the
 //! mutex end up on one NUMA node. NUMA nodes do not matter while the mutex is monopolised.
-//!
-//! **Fairness.** A thread that calls `lock` takes the mutex if its first exchange finds it free. Later,
-//! as a newcomer, it takes a free mutex too, but a monopolised one only if it stays free. So
-//! newcomers overtake the queue until a release hands the mutex over to the first. When that is
-//! depends on the state of the first:
-//!
-//! - A first that is awake gets it at the first release that sees its request. It makes the request
-//!   20 to 32 us after it began to spin: after `PATIENCE_NS`, and none, one or two times
-//!   `GAP_PATIENCE_NS`. (It begins again when it is woken and stays in the queue.) At a monopolised
-//!   mutex it makes the request `TURN_NS` after it became first. At most one critical section of
-//!   another thread is between request and hand-over: one whose release has missed the request.
-//! - A first that is parked, or has no processor, gets it at the first release that visits the
-//!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about 16 us, or after
-//!   at most 4096 releases if critical sections have just become longer. Until then newcomers
-//!   overtake it, although it may have made a request.
-//! - While spinning is futile (`mutex/hints.rs`), the first makes its request at once. It is seldom
-//!   awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`.
-//! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
-//!
-//! The queue is first come, first served, with two exceptions:
-//!
-//! - Waiters of one NUMA node overtake the waiter that is next, for `NODE_TURN_NS`. After that,
-//!   only waiters that were already moved before it overtake it. They are at most 32. When the NUMA
-//!   node changes, the same may happen to the waiter behind it.
-//! - A waiter that was dequeued and competed without success joins the queue again, at its end,
-//!   once.
 //!
 //! Source: own. Waiters of one NUMA node are moved together, by the thread that leaves: Kashyap et
 //! al., "Scalable and practical locking with shuffling", SOSP 2019.
@@ -76,6 +38,7 @@ use super::filter::Count;
 use super::hints::{Hints, Holders, UNIT_SHIFT};
 use super::{DUE_NS, MONOPOLISED_DUE_NS, NODE_TURN_NS, NearMutex, Notifier};
 use crate::events::LockEvent;
+use crate::near::attention::Attention;
 use crate::near::{Near, NearPlatform};
 use crate::parking::chain::{Locked, Queue};
 use crate::parking::{Call, Waiter, WakeList};
@@ -250,6 +213,11 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.0.beside().filter.at(P::place_in_chain(self.0.address()))
     }
 
+    /// The attention word of the chain.
+    fn attention(&self) -> Attention<'_, P> {
+        Attention::of(self.0.address())
+    }
+
     /// Which threads release the mutex.
     pub(super) fn holders(&self) -> Holders {
         self.0.beside().hints.holders()
@@ -280,7 +248,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     }
 
     /// Makes a wake request for the first in the queue.
-    pub(super) fn request(self, first: &Waiter<P>) {
+    pub(super) fn request(&self, first: &Waiter<P>) {
         if first.note.load(Relaxed) & GRANTED == 0 {
             self.raise(first);
         }
@@ -306,6 +274,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     ///
     /// Safety: as [`push`](Self::push).
     unsafe fn enqueue(&self, waiter: &Waiter<P>) {
+        self.attention().raise();
         self.count().add_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.push(Queue::Exclusive, waiter) };
@@ -315,6 +284,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     ///
     /// Safety: the waiter is in the queue.
     unsafe fn dequeue(&self, waiter: *const Waiter<P>) {
+        self.attention().lower();
         self.count().remove_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.remove(Queue::Exclusive, waiter) };

@@ -5,6 +5,7 @@ mod alarm;
 mod monopolised;
 mod nodes;
 
+use core::ptr;
 use std::vec::Vec;
 
 use super::hints::Holders;
@@ -185,6 +186,8 @@ fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
             // SAFETY: free.
             assert!(unsafe { mutex.try_lock(&()) });
         });
+        // At the fence of that release.
+        meanwhile(|| ());
         after(step, || release(mutex));
         // SAFETY: another thread has released it by then.
         unsafe { mutex.lock(&()) };

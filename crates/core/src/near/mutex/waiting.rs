@@ -130,7 +130,7 @@ impl<P: NearPlatform> NearMutex<P> {
     pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
-            let mark = P::renew_mark();
+            let mark = Self::renew_mark();
             Self::hints(self).note_holder(self.place_of_holder(mark));
             let mut spin = Spin::default();
             if self.take_as_newcomer(NEWCOMER_YIELDS, &mut spin, limit) {
@@ -257,7 +257,7 @@ impl<P: NearPlatform> NearMutex<P> {
                     return Ok(());
                 }
                 Ok(Signal::Woken) => {
-                    P::renew_mark();
+                    Self::renew_mark();
                     place = WaitQueue::of(self).place_of(waiter);
                 }
                 Err(why) => {
@@ -296,7 +296,7 @@ impl<P: NearPlatform> NearMutex<P> {
         };
         let end = match end {
             SpinEnd::Over if limit.is_reached().is_none() => {
-                WaitQueue::of(self).request(waiter);
+                self.request(waiter);
                 if is_futile { SpinEnd::Over } else { self.look(waiter, Taking::Free, spin, limit) }
             }
             end => end,
@@ -306,6 +306,14 @@ impl<P: NearPlatform> NearMutex<P> {
             SpinEnd::Signalled => false,
             SpinEnd::Over => self.take_behind_fence(waiter, limit),
         }
+    }
+
+    /// Makes a wake request for the first in the queue, and asks the holder for attention.
+    fn request(&self, first: &Waiter<P>) {
+        let queue = WaitQueue::of(self);
+        queue.request(first);
+        // Under the chain's lock: a release that has no attention yet waits for it at the chain.
+        self.ask_for_attention();
     }
 
     /// The first in the queue spins, and parks until its turn if the mutex is monopolised. If the
