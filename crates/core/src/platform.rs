@@ -239,6 +239,12 @@ pub trait ParkTimeout: Park + Clock {
 pub unsafe trait AsymFence: Platform {
     /// The side that is used often. At best it only restricts the compiler.
     fn light();
+    /// The same, if it only restricts the compiler. Otherwise does nothing, and returns false. So a
+    /// caller need not prepare for a call.
+    #[inline(always)]
+    fn try_light() -> bool {
+        false
+    }
     /// The side that is used rarely. At worst it is a system call that interrupts every processor.
     fn heavy();
 }

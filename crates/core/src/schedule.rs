@@ -38,34 +38,26 @@ impl ThreadId {
 /// system call.
 ///
 /// ```text
-/// bit  31     the thread is attentive: it has found lately that threads waited for a lock which it
-///             released
-/// bits 23-30  the processor on which the thread ran when it last noted that: modulo 255, counted
+/// bits 24-31  the processor on which the thread ran when it last noted that: modulo 255, counted
 ///             from 1; 0: not known
-/// bits 1-22   the number of the thread; 0: not known
+/// bits 1-23   the number of the thread; 0: not known
 /// bit  0      1
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u32);
 
 impl Mark {
-    const NUMBERS: u32 = 1 << 22;
-    const NUMBER: u32 = (Self::NUMBERS - 1) << 1;
-    const PROCESSOR_SHIFT: u32 = 23;
-    const PROCESSORS: u32 = 255;
-    const PROCESSOR: u32 = Self::PROCESSORS << Self::PROCESSOR_SHIFT;
-
-    /// The bit in the word of a mark of an attentive thread.
-    pub const ATTENTIVE: u32 = 1 << 31;
+    const NUMBER: u32 = ((1 << 23) - 1) << 1;
+    const PROCESSOR_SHIFT: u32 = 24;
 
     /// A thread of which nothing is known.
     pub const ANONYMOUS: Self = Self(1);
 
-    /// This thread, on this processor if that is known. A number of 2^22 or more is left out.
+    /// This thread, on this processor if that is known. A number of 2^23 or more is left out.
     pub const fn new(thread: ThreadId, processor: Option<u32>) -> Self {
-        let number = if thread.get() < Self::NUMBERS { thread.get() << 1 } else { 0 };
+        let number = if thread.get() < 1 << 23 { thread.get() << 1 } else { 0 };
         let processor = match processor {
-            Some(processor) => processor % Self::PROCESSORS + 1,
+            Some(processor) => processor % 255 + 1,
             None => 0,
         };
         Self(1 | number | processor << Self::PROCESSOR_SHIFT)
@@ -103,27 +95,12 @@ impl Mark {
 
     /// Whether the thread has noted its processor.
     pub const fn has_processor(self) -> bool {
-        self.0 & Self::PROCESSOR != 0
+        self.0 >> Self::PROCESSOR_SHIFT != 0
     }
 
     /// Whether both threads were on one processor, as far as is known.
     pub const fn is_same_processor(self, other: Self) -> bool {
-        self.has_processor() && self.0 & Self::PROCESSOR == other.0 & Self::PROCESSOR
-    }
-
-    /// Whether the thread is attentive.
-    pub const fn is_attentive(self) -> bool {
-        self.0 & Self::ATTENTIVE != 0
-    }
-
-    /// The same thread, attentive.
-    pub const fn attentive(self) -> Self {
-        Self(self.0 | Self::ATTENTIVE)
-    }
-
-    /// The same thread, not attentive.
-    pub const fn inattentive(self) -> Self {
-        Self(self.0 & !Self::ATTENTIVE)
+        self.has_processor() && self.0 >> Self::PROCESSOR_SHIFT == other.0 >> Self::PROCESSOR_SHIFT
     }
 }
 
@@ -351,8 +328,8 @@ mod tests {
         }
         assert!(!Mark::ANONYMOUS.is_same_thread(Mark::ANONYMOUS));
         assert!(!others[1].is_same_processor(others[1]), "not known");
-        assert!(Mark::new(thread(Mark::NUMBERS), Some(1)).is_anonymous(), "too large");
-        assert!(!Mark::new(thread(Mark::NUMBERS - 1), Some(254)).is_anonymous());
+        assert!(Mark::new(thread(1 << 23), Some(1)).is_anonymous(), "too large");
+        assert!(!Mark::new(thread((1 << 23) - 1), Some(254)).is_anonymous());
     }
 
     #[test]

@@ -198,7 +198,8 @@ macro_rules! capabilities {
                 }
                 nearlock_core::schedule::ThreadId::new(thread.number).expect("not 0")
             }
-            // A thread has its number in its mark from the beginning. It may be too short to set it.
+            // A thread has its number in its mark from the beginning. It may be too short to set
+            // it.
             fn mark() -> nearlock_core::schedule::Mark {
                 let set = Self::thread().mark;
                 set.unwrap_or_else(|| nearlock_core::schedule::Mark::new(Self::thread_id(), None))

@@ -48,14 +48,22 @@ static MEMBARRIERS: AtomicU64 = AtomicU64::new(0);
 /// See [`AsymFence::light`](nearlock_core::platform::AsymFence::light).
 #[inline(always)]
 pub fn light() {
-    if KIND.load(Relaxed) == MEMBARRIER {
+    if !try_light() {
+        light_by_itself();
+    }
+}
+
+/// See [`AsymFence::try_light`](nearlock_core::platform::AsymFence::try_light).
+#[inline(always)]
+pub fn try_light() -> bool {
+    let is_free = KIND.load(Relaxed) == MEMBARRIER;
+    if is_free {
         // Ordering: SeqCst, for the compiler alone: in the program that runs, our store comes
         // before it and our load after it, in this order. `heavy` puts a full fence between the two
         // instructions, before both, or after both.
         compiler_fence(SeqCst);
-    } else {
-        light_by_itself();
     }
+    is_free
 }
 
 /// Also decides the word, so that the next light sides need not: there may never be a heavy side.

@@ -239,6 +239,10 @@ unsafe impl<W: Wait> AsymFence for Os<W> {
     fn light() {
         fences::light();
     }
+    #[inline(always)]
+    fn try_light() -> bool {
+        fences::try_light()
+    }
     #[inline]
     fn heavy() {
         fences::heavy();

@@ -52,9 +52,6 @@ struct Seen {
     asked: u64,
     /// How often another thread had the next section, although no waiter had to be woken.
     passed_over: u64,
-    /// How often that was so in a row, at present and at most.
-    passed_in_row: u64,
-    passed_in_row_max: u64,
 }
 
 fn count_of(event: LockEvent) -> u64 {
@@ -106,8 +103,6 @@ fn run(spec: &MachineSpec, contest: Contest) -> Seen {
                     if let Some(before) = asked.take() {
                         let now = [LockEvent::MutexHandOver, LockEvent::MutexWake].map(count_of);
                         seen.passed_over += u64::from(now == before);
-                        seen.passed_in_row = if now == before { seen.passed_in_row + 1 } else { 0 };
-                        seen.passed_in_row_max = seen.passed_in_row_max.max(seen.passed_in_row);
                     }
                 }
                 Sim::busy_ns(contest.section_ns);
@@ -232,19 +227,15 @@ fn the_next_waiter_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
     assert!(longest_ns > constant("NODE_TURN_NS") / 2, "{longest_ns}");
 }
 
-/// At most two sections lie between a request and the hand-over. One follows a release that has
-/// missed the request. The other is that of a thread which has taken the mutex after a release that
-/// has missed the attention asked for in the word. That is rare. At the ends of the sections that
-/// are looked at, the request is visible.
+/// At most one section lies between a request and the hand-over. It follows a release that has
+/// missed the request. At the end of the section the request is visible.
 #[test]
-fn between_request_and_hand_over_are_two_sections_at_most() {
-    let (mut asked, mut passed_over) = (0, 0);
+fn between_request_and_hand_over_is_one_section_at_most() {
+    let mut asked = 0;
     for (spec, contest) in [0, 1, 3].into_iter().flat_map(contests) {
         let seen = run(&spec, contest);
-        assert!(seen.passed_in_row_max <= 1, "{}: {contest:?}: {seen:?}", spec.name);
+        assert_eq!(seen.passed_over, 0, "{}: {contest:?}: {seen:?}", spec.name);
         asked += seen.asked;
-        passed_over += seen.passed_over;
     }
     assert!(asked > 1_000, "{asked}");
-    assert!(passed_over * 100 <= asked, "{passed_over} of {asked}");
 }

@@ -1,11 +1,15 @@
 //! Attention: tells the release of a mutex, in one word, whether it must look after waiters.
 //!
 //! ```text
-//! word   the number of threads in the queues of the chain's mutexes
+//! word   0 no thread is in a queue of the chain's mutexes | 1 otherwise
+//!
+//!  0 -> 1   `raise`: the first thread has joined
+//!  1 -> 0   `lower`: the last one has left
 //! ```
 //! Each chain of the [near](super) family has such a word. It changes under the chain's lock, with
-//! the queue. A release reads it without the lock, after it has freed its mutex. Only if it is not
-//! 0, the release reads the chain, whose filter (`mutex/filter.rs`) tells the mutexes apart.
+//! the queue. A release reads it without the lock. Only if it is not 0, the release reads the
+//! chain, whose filter (`mutex/filter.rs`) tells the mutexes apart. While threads wait all the
+//! time, nothing writes to the word. So releases find it in their caches.
 //!
 //! **Why the words have a table of their own.** Each release reads one. A program with many mutexes
 //! has the words of many chains in its caches. In the chains, each word would take a cache line of
@@ -13,16 +17,16 @@
 //! the line from processors that release mutexes of 15 other chains. `nearlock bench --mode many`
 //! measures a million mutexes.
 //!
-//! **Why it is a number, and not a bit for each count of the filter.** A test for 0 takes fewer
-//! instructions. With a million mutexes, the processor fetches the cache lines of the next mutexes
-//! while it waits for the line of this one. How many it fetches depends on the number of
-//! instructions for each mutex.
+//! **Why there is not a bit for each count of the filter.** A test for 0 takes fewer instructions.
+//! With a million mutexes, the processor fetches the cache lines of the next mutexes while it waits
+//! for the line of this one. How many it fetches depends on the number of instructions for each
+//! mutex.
 //!
 //! Source: own.
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::platform::{Atomic, AtomicInt, Platform};
+use crate::platform::{Atomic, Platform};
 
 /// The table of attention words.
 ///
@@ -56,14 +60,13 @@ impl<P: Platform> Attention<'_, P> {
         self.0.load(Relaxed) != 0
     }
 
-    /// A thread joins a queue. Relaxed, as all changes, which are made under the chain's lock.
-    // A load and a store would do. But loom does not follow a release that reads between the two.
+    /// 0 -> 1. Relaxed, as all changes, which are made under the chain's lock.
     pub(super) fn raise(&self) {
-        self.0.fetch_add(1, Relaxed);
+        self.0.store(1, Relaxed);
     }
 
-    /// A thread leaves a queue.
+    /// 1 -> 0.
     pub(super) fn lower(&self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.0.store(0, Relaxed);
     }
 }

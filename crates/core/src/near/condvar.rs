@@ -57,10 +57,11 @@
 //!
 //! A waiter that is notified *alone* wakes up at once, and locks the mutex as any other thread.
 //! This is so for `notify_one` by a thread that does not hold the mutex. It is so for `notify_one`
-//! and the first waiter of a broadcast if threads wait for the mutex already. In the queue, it would begin to wake up only when it has its turn. Where the
-//! mutex is free most of the time, threads that wait for each other would then wake up one after
-//! the other. In a short queue of messages, for example, the threads that have been woken before it
-//! may all find that their condition does not hold.
+//! and the first waiter of a broadcast if threads wait for the mutex already. In the queue, it
+//! would begin to wake up only when it has its turn. Where the mutex is free most of the time,
+//! threads that wait for each other would then wake up one after the other. In a short queue of
+//! messages, for example, the threads that have been woken before it may all find that their
+//! condition does not hold.
 //!
 //! **Chains are locked one at a time.** A waiter that has been taken out of one chain belongs to
 //! the notification until it is in the other chain. Its thread may wake up meanwhile, by a limit or

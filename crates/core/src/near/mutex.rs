@@ -4,25 +4,22 @@
 //! must learn whether a thread sleeps. Here a release only stores 0 to the word. In return, a
 //! waiter that is about to sleep passes the heavy side of an asymmetric fence. This is a system
 //! call (membarrier), which has each running thread of the process pass a fence. A release passes
-//! the light side, which costs a load, and then reads one word of a table. Without contention a lock and unlock take 4.6 ns on an AMD
-//! EPYC (Zen 5). The mutexes with two read-modify-writes take 9.5 ns and more there (`nearlock
-//! bench`, docs/guide/benchmark.md).
+//! the light side, which costs a load. Before and after that it reads one word of a table. Without
+//! contention a lock and unlock take 4.6 ns on an AMD EPYC (Zen 5). The mutexes with two
+//! read-modify-writes take 9.5 ns and more there (`nearlock bench`, docs/guide/benchmark.md).
 //!
 //! ```text
 //! word   0          free
 //!        otherwise  held; the [`Mark`] of the holder: its number and processor, as far as it has
-//!                   noted them. The word does not say whether threads wait. ATTENTIVE, a bit of
-//!                   it: the release looks after waiters before it frees the mutex
+//!                   noted them. The word does not say whether threads wait
 //!
 //!  0 -> mark          `take`: the thread that exchanges 0 for its mark holds the mutex
 //!  * -> 0             `free`: its holder
 //!  * -> anonymous     the holder is about to hand the mutex over
 //!  anonymous -> mark  `note_grant`: the thread to which it was handed over
-//!  s -> s|ATTENTIVE   `ask_for_attention`: a release that could not hand the mutex over, since
-//!                     another thread had taken it
 //! ```
-//! Only its holder changes the mark in a word that is not 0. So a thread whose own number is in the
-//! word holds the mutex.
+//! Only its holder changes a word that is not 0. So a thread whose own number is in the word holds
+//! the mutex.
 //!
 //! Everything about waiters is elsewhere:
 //!
@@ -30,7 +27,7 @@
 //!   It is found by the mutex's address. A release *visits* the chain if it locks it.
 //! - The *queue* of waiters is in the chain (`mutex/queue.rs`). A release *dequeues* a waiter if it
 //!   takes the waiter out of the queue to compete with newcomers for the mutex.
-//! - The *attention word* of the chain is the number of waiters of all mutexes of the chain
+//! - The *attention word* of the chain says whether any threads wait for mutexes of the chain
 //!   ([`attention`](super::attention)). The words are in a table of their own.
 //! - The *filter* of the chain counts waiters and wake requests, and tells the mutexes of the chain
 //!   apart (`mutex/filter.rs`). By a *wake request* a waiter asks the next release to visit the
@@ -88,10 +85,10 @@
 //! 1. *It parked without an alarm.* It had made a request, passed the heavy side of the fence, and
 //!    then found the mutex held by a thread H. The release of H stores 0, passes the light side,
 //!    and reads the attention word and the count. By the contract of the fence, the waiter saw the
-//!    0, or the release sees what the waiter did before: it joined the queue, which raised the
-//!    attention word, and made the request. The waiter did not see the 0. The request stays in the
-//!    count until a release has woken the waiter, or has handed it the mutex. The waiter is in the
-//!    queue as long. Until then each release visits the chain.
+//!    0, or the release sees what the waiter did before. The attention word has been raised since
+//!    the waiter joined the queue, or before. Then it made the request. It did not see the 0. The
+//!    request stays in the count until a release has woken the waiter, or has handed it the mutex.
+//!    The waiter is in the queue as long. Until then each release visits the chain.
 //! 2. *It parked with an alarm*, until its turn, or for `ALARM_NS` before it passes the heavy side.
 //!    It reads the word before it parks without an alarm. It stays in the queue when it is woken.
 //! 3. *The holder made it first while it was parked.* The holder raised the request itself. Its own
@@ -148,8 +145,6 @@ use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::Mark;
 
 const FREE: u32 = 0;
-/// The release looks whether threads wait before it frees the mutex.
-const ATTENTIVE: u32 = Mark::ATTENTIVE;
 
 /// How long a waiter is first in the queue for a monopolised mutex until a release hands over to it
 /// in any case, in ns. The waiter may then be parked, or have no processor. `TURN_NS` is 0.1 ms of
@@ -175,7 +170,7 @@ const DUE_NS: u64 = 2_000_000;
 /// NUMA node may wait for a second.
 const NODE_TURN_NS: u64 = 1_000_000;
 
-/// What is known about the thread that notifies a condition variable.
+/// Whether the thread that notifies a condition variable holds the mutex, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notifier {
     /// It holds the mutex, and so will release it.
@@ -319,7 +314,7 @@ impl<P: NearPlatform> NearMutex<P> {
         if counted.has_waiters() || counted.is_requested() {
             self.unlock_at_chain(To::First);
         } else {
-            self.free_and_look();
+            self.unlock_alone(&Self::attention(self));
         }
     }
 }
@@ -339,10 +334,11 @@ unsafe impl<P: NearPlatform> RawLock for NearMutex<P> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        if self.word.load(Relaxed) & ATTENTIVE == 0 {
-            self.free_and_look();
+        let attention = Self::attention(self);
+        if attention.is_raised() {
+            self.unlock_with_attention();
         } else {
-            self.unlock_attentively();
+            self.unlock_alone(&attention);
         }
     }
 }

@@ -212,6 +212,11 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         all.filter(move |waiter| waiter.mark.load(Relaxed) == mark)
     }
 
+    /// Whether no thread waits in this queue of the chain, for whatever lock.
+    pub fn is_chain_empty(&self, queue: Queue) -> bool {
+        self.list(queue).first().is_null()
+    }
+
     /// The first of the lock's waiters in this queue.
     pub fn first(&self, queue: Queue) -> Option<&Waiter<P>> {
         self.waiters(queue).next()

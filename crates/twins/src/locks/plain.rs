@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, compiler_fence, fence};
 use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
-use nearlock_core::schedule::{Mark, Schedule};
+use nearlock_core::schedule::Schedule;
 use nearlock_os::Os;
 
 #[repr(align(64))]
@@ -21,12 +21,6 @@ static KIND: AtomicU32 = AtomicU32::new(0);
 /// A word that names its holder.
 #[derive(Default)]
 pub struct PlainRelease(AtomicU32);
-
-#[cold]
-#[inline(never)]
-fn fences() {
-    fence(SeqCst);
-}
 
 impl PlainRelease {
     #[inline(always)]
@@ -47,6 +41,13 @@ impl PlainRelease {
         self.0.store(0, Release);
     }
 
+    #[cold]
+    #[inline(never)]
+    fn fences(address: usize) {
+        fence(SeqCst);
+        Self::answer(address);
+    }
+
     #[inline(never)]
     fn answer(address: usize) {
         black_box(address);
@@ -64,18 +65,18 @@ unsafe impl RawLock for PlainRelease {
     }
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        if self.0.load(Relaxed) & Mark::ATTENTIVE != 0 {
+        let address = ptr::from_ref(self).addr();
+        let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let waiters = &TABLE.0[(hash >> 52) as usize];
+        if waiters.load(Relaxed) != 0 {
             return self.unlock_slow();
         }
-        let address = ptr::from_ref(self).addr();
         self.0.store(0, Release);
-        if KIND.load(Relaxed) == 2 {
-            compiler_fence(SeqCst);
-        } else {
-            fences();
+        if KIND.load(Relaxed) != 2 {
+            return Self::fences(address);
         }
-        let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if TABLE.0[(hash >> 52) as usize].load(Relaxed) != 0 {
+        compiler_fence(SeqCst);
+        if waiters.load(Relaxed) != 0 {
             Self::answer(address);
         }
     }

@@ -22,9 +22,9 @@
 //! its thread, except that of a fair release and that of a release which has freed the mutex
 //! before. If many visits in a row are by one thread, that thread monopolises the mutex.
 //!
-//! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain, and
-//! notes how long the first in the queue has waited for it. That is how long a thread would have to
-//! spin. Spinning is *futile* in two cases:
+//! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain,
+//! and notes how long the first in the queue has waited for it. That is how long a thread would
+//! have to spin. Spinning is *futile* in two cases:
 //!
 //! - The mean wait is `RARE_UNITS` or more: releases are *rare*.
 //! - The mean wait is `LONG_UNITS` or more, and holders often have no processor. A thread that
@@ -38,12 +38,13 @@
 //! the mutex until that thread runs. When sections become short again, or holders run again, the
 //! next releases and newcomers find it out.
 //!
-//! **Cost.** Uncontended: a compare-and-exchange to lock, and a store to release. Contended: one membarrier each
-//! time that the first in the queue is about to park without an alarm. It parks with an alarm
-//! before (`ALARM_NS`). So there are few membarriers, which interrupt all threads of the process
-//! that run. The waiters behind the first need none. Until the first makes a wake request, releases
-//! stay plain stores, except for the visits. Where the platform has no membarrier, its light fence
-//! is an ordinary one. A release then costs about as much as an atomic read-modify-write.
+//! **Cost.** Uncontended: a compare-and-exchange to lock, and a store to release. Contended: one
+//! membarrier each time that the first in the queue is about to park without an alarm. It parks
+//! with an alarm before (`ALARM_NS`). So there are few membarriers, which interrupt all threads of
+//! the process that run. The waiters behind the first need none. Until the first makes a wake
+//! request, releases stay plain stores, except for the visits. Where the platform has no
+//! membarrier, its light fence is an ordinary one. A release then costs about as much as an atomic
+//! read-modify-write.
 
 use crate::platform::{Atomic, Clock, Platform};
 use crate::schedule::Schedule;
@@ -99,7 +100,7 @@ const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
 /// longer than `LOOK_UNITS`. At a second, threads spin for holders that sleep in sections.
 pub(super) const RARE_UNITS: u32 = 75;
 /// From this mean time on, threads do not spin for a release if holders often have no processor, in
-/// units of time: 6 us, less than a sleep and a wake-up take. It was chosen by experiment
+/// units of time: 6 us. A sleep and a wake-up take longer. It was chosen by experiment
 /// (docs/internals/tuning-mutex.md). At 0, a mutex with short sections is affected too:
 /// there, a newcomer may find the holder on its own processor just because the holder has moved. At
 /// `RARE_UNITS` this case does not exist.
@@ -265,8 +266,7 @@ impl<P: Clock + Schedule> Hints<P> {
 
     /// Notes a visit to the chain by a release for which the first in the queue has waited for this
     /// time, in units. Sets the number of releases until the next visit.
-    pub(super) fn looked(&self, first_units: u32) {
-        let now = Self::now();
+    pub(super) fn looked(&self, first_units: u32, now: u32) {
         let passed = now.wrapping_sub(self.looked_at.load_hint());
         let stride = (self.releases() >> STRIDE_SHIFT).max(1);
         let stride = match passed {
@@ -332,7 +332,7 @@ mod tests {
             let hints = Hints::<OneThread>::default();
             let mut between_ns = 0;
             for _ in 0..40 {
-                hints.looked(0);
+                hints.looked(0, Hints::<OneThread>::now());
                 between_ns = releases_to_look(&hints) as u64 * release_ns;
                 NOW_NS.set(NOW_NS.get() + between_ns);
             }
@@ -368,7 +368,7 @@ mod tests {
         let hints = Hints::<OneThread>::default();
         let look_as = |thread| {
             THREAD_ID.set(thread);
-            hints.looked(0);
+            hints.looked(0, Hints::<OneThread>::now());
         };
         for _ in 0..100 {
             look_as(OTHER);
@@ -388,7 +388,7 @@ mod tests {
     fn visit_after(hints: &Hints<OneThread>, units: u32, first_units: u32) {
         NOW_NS.set(NOW_NS.get() + (u64::from(units) << UNIT_SHIFT));
         THREAD_ID.set(if THREAD_ID.get() == OTHER { THIRD } else { OTHER });
-        hints.looked(first_units);
+        hints.looked(first_units, Hints::<OneThread>::now());
     }
 
     #[test]

@@ -138,10 +138,10 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     }
 
     /// For how long the waiter has been first, or others have been preferred to it, in units of
-    /// time. For the waiter of another thread, the chain must be locked.
-    pub(super) fn first_for_units(first: &Waiter<P>) -> u32 {
+    /// time, at this moment. For the waiter of another thread, the chain must be locked.
+    pub(super) fn first_for_units(first: &Waiter<P>, now: u32) -> u32 {
         let since = first.note.load(Relaxed) >> SINCE_SHIFT;
-        Hints::<P>::now().wrapping_sub(since) << SINCE_SHIFT >> SINCE_SHIFT
+        now.wrapping_sub(since) << SINCE_SHIFT >> SINCE_SHIFT
     }
 
     /// Notes the NUMA node of the waiter's thread.
@@ -159,7 +159,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             was_dequeued: note & AGAIN != 0,
             numa_node: ((note & NODE) >> NODE_SHIFT).checked_sub(1),
             since_ns: (note >> SINCE_SHIFT != 0)
-                .then(|| u64::from(Self::first_for_units(waiter)) << UNIT_SHIFT),
+                .then(|| u64::from(Self::first_for_units(waiter, Hints::<P>::now())) << UNIT_SHIFT),
         }
     }
 
@@ -175,7 +175,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     fn choose_first(&self, node: u32) -> Option<&Waiter<P>> {
         let next = self.first()?;
         let was_passed = next.note.load(Relaxed) >> SINCE_SHIFT != 0;
-        let is_due = was_passed && Self::first_for_units(next) >= NODE_TURN_UNITS;
+        let is_due = was_passed && Self::first_for_units(next, Hints::<P>::now()) >= NODE_TURN_UNITS;
         let is_near = node == 0 || Self::node_of(next) == node;
         if is_near || is_due || self.holders() == Holders::One {
             return Some(next);
@@ -200,12 +200,12 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
 
     /// Whether a release that visits the chain hands the mutex over to the first. It does if the
     /// first has made a request and is awake, or if the first is due.
-    pub(super) fn is_its_turn(first: &Waiter<P>, holders: Holders) -> bool {
+    pub(super) fn is_its_turn(first: &Waiter<P>, holders: Holders, now: u32) -> bool {
         let due_units = match holders {
             Holders::Several => DUE_UNITS,
             Holders::One => MONOPOLISED_DUE_UNITS,
         };
-        Self::has_requested(first) && !first.is_asleep() || Self::first_for_units(first) >= due_units
+        Self::has_requested(first) && !first.is_asleep() || Self::first_for_units(first, now) >= due_units
     }
 
     /// The mutex's count in the chain's filter.
@@ -224,8 +224,9 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     }
 
     /// Notes that a release visits the chain.
-    pub(super) fn looked(&self) {
-        self.0.beside().hints.looked(self.first().map_or(0, Self::first_for_units));
+    pub(super) fn looked(&self, now: u32) {
+        let first_units = self.first().map_or(0, |first| Self::first_for_units(first, now));
+        self.0.beside().hints.looked(first_units, now);
     }
 
     /// s -> s|REQUEST. Relaxed, since the thread whose request must be seen passes a fence, or
@@ -248,7 +249,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     }
 
     /// Makes a wake request for the first in the queue.
-    pub(super) fn request(&self, first: &Waiter<P>) {
+    pub(super) fn request(self, first: &Waiter<P>) {
         if first.note.load(Relaxed) & GRANTED == 0 {
             self.raise(first);
         }
@@ -274,7 +275,9 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     ///
     /// Safety: as [`push`](Self::push).
     unsafe fn enqueue(&self, waiter: &Waiter<P>) {
-        self.attention().raise();
+        if self.0.is_chain_empty(Queue::Exclusive) {
+            self.attention().raise();
+        }
         self.count().add_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.push(Queue::Exclusive, waiter) };
@@ -284,10 +287,12 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     ///
     /// Safety: the waiter is in the queue.
     unsafe fn dequeue(&self, waiter: *const Waiter<P>) {
-        self.attention().lower();
         self.count().remove_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.remove(Queue::Exclusive, waiter) };
+        if self.0.is_chain_empty(Queue::Exclusive) {
+            self.attention().lower();
+        }
     }
 
     /// Puts the waiter of a thread on this NUMA node at the end of the queue.
@@ -308,9 +313,9 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     /// - If the queue is empty and the notifier holds the mutex, the first joins the queue with a
     ///   wake request. The release by the notifier sees the request.
     /// - If the queue is empty otherwise, the first joins it and is woken, and so reads the word.
-    /// - If the queue is not empty, the first is granted the notification alone, and locks the mutex
-    ///   as a newcomer. Behind a queue of waiters it would get the mutex only after all of them have
-    ///   woken up.
+    /// - If the queue is not empty, the first is granted the notification alone, and locks the
+    ///   mutex as a newcomer. Behind a queue of waiters it would get the mutex only after all of
+    ///   them have woken up.
     ///
     /// Safety: as [`push`](Self::push), for each of them.
     pub(super) unsafe fn adopt(self, mut waiters: WakeList<P>, notifier: Notifier) {

@@ -18,7 +18,7 @@ use crate::events::LockEvent::{
 use crate::near::condvar::NearCondvar;
 use crate::near::mutex::queue::Place;
 use crate::parking::GaveUp::{Cancelled, TimedOut};
-use crate::parking::chain::TAKEN_OUT;
+use crate::parking::chain::{Locked, Queue, TAKEN_OUT};
 use crate::parking::{Cancellation, Signal, Waiter};
 use crate::platform::Clock;
 use crate::schedule::Spin;
@@ -62,8 +62,12 @@ fn release(mutex: &Mutex) {
     unsafe { mutex.unlock(&()) };
 }
 
-/// No waiter is in the queue, and there is no wake request.
+/// No waiter is in the queue, and there is no wake request. There is attention as long as threads
+/// wait for any mutex of the chain.
 fn is_quiet(mutex: &Mutex) -> bool {
+    // SAFETY: nothing is changed.
+    let is_empty = unsafe { Locked::<OneThread, Near>::of(mutex) }.is_chain_empty(Queue::Exclusive);
+    assert_eq!(Mutex::attention(mutex).is_raised(), !is_empty);
     WaitQueue::of(mutex).first().is_none() && !Mutex::count(mutex).read().is_requested()
 }
 
@@ -186,8 +190,6 @@ fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
             // SAFETY: free.
             assert!(unsafe { mutex.try_lock(&()) });
         });
-        // At the fence of that release.
-        meanwhile(|| ());
         after(step, || release(mutex));
         // SAFETY: another thread has released it by then.
         unsafe { mutex.lock(&()) };

@@ -16,8 +16,8 @@
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
 //! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`.
-//! Then it passes the heavy side of the fence, tries to take the mutex once more, and parks without an
-//! alarm. When it takes the mutex, it leaves the queue, and makes the next waiter first.
+//! Then it passes the heavy side of the fence, tries to take the mutex once more, and parks without
+//! an alarm. When it takes the mutex, it leaves the queue, and makes the next waiter first.
 //!
 //! **Futile spinning.** Spinning wastes time if the first in the queue has to wait long for each
 //! release, or if holders often have no processor (`mutex/hints.rs`). Then a newcomer reads the
@@ -73,7 +73,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::hints::{HolderPlace, Holders, UNIT_SHIFT};
+use super::hints::{Hints, HolderPlace, Holders, UNIT_SHIFT};
 use super::queue::{Place, WaitQueue};
 use super::spinning::{LEAST_STRIDE_NS, SpinEnd, Taking};
 use super::{FREE, NearMutex};
@@ -230,9 +230,13 @@ impl<P: NearPlatform> NearMutex<P> {
                 Place::Dequeued => {
                     *spin = Spin::default();
                     // It has been woken to compete, so it does not yield. It must not park before a
-                    // exchange has found the mutex held. `take_as_newcomer` alone may not read the word
-                    // at all, or may leave a free mutex.
-                    if self.take_as_newcomer(0, spin, limit) || self.take() {
+                    // exchange has found the mutex held. `take_as_newcomer` alone may not read the
+                    // word at all, or may leave a free mutex.
+                    let takes_at_once = Self::hints(self).holders() == Holders::Several;
+                    if takes_at_once && self.take_if_free()
+                        || self.take_as_newcomer(0, spin, limit)
+                        || self.take()
+                    {
                         P::count(how);
                         return Ok(());
                     }
@@ -296,7 +300,7 @@ impl<P: NearPlatform> NearMutex<P> {
         };
         let end = match end {
             SpinEnd::Over if limit.is_reached().is_none() => {
-                self.request(waiter);
+                WaitQueue::of(self).request(waiter);
                 if is_futile { SpinEnd::Over } else { self.look(waiter, Taking::Free, spin, limit) }
             }
             end => end,
@@ -306,14 +310,6 @@ impl<P: NearPlatform> NearMutex<P> {
             SpinEnd::Signalled => false,
             SpinEnd::Over => self.take_behind_fence(waiter, limit),
         }
-    }
-
-    /// Makes a wake request for the first in the queue, and asks the holder for attention.
-    fn request(&self, first: &Waiter<P>) {
-        let queue = WaitQueue::of(self);
-        queue.request(first);
-        // Under the chain's lock: a release that has no attention yet waits for it at the chain.
-        self.ask_for_attention();
     }
 
     /// The first in the queue spins, and parks until its turn if the mutex is monopolised. If the
@@ -355,15 +351,22 @@ impl<P: NearPlatform> NearMutex<P> {
     /// monopolised.
     fn park_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> SpinEnd {
         Self::hints(self).note_retaken();
-        let left_units = TURN_UNITS.saturating_sub(WaitQueue::first_for_units(waiter));
+        let left_units = TURN_UNITS.saturating_sub(WaitQueue::first_for_units(waiter, Hints::<P>::now()));
         let turn_ns = P::now_ns().saturating_add(u64::from(left_units) << UNIT_SHIFT);
-        waiter.park_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
+        Self::park_with_alarm(waiter, turn_ns, limit);
         if waiter.is_signalled() { SpinEnd::Signalled } else { SpinEnd::Over }
     }
 
+    /// Parks until a signal, this moment, or the limit.
+    fn park_with_alarm(waiter: &Waiter<P>, alarm_ns: u64, limit: &Limit<'_, P>) {
+        waiter.park_until(limit.until_ns.map_or(alarm_ns, |limit_ns| limit_ns.min(alarm_ns)));
+        // It may have moved to another processor.
+        Self::renew_mark();
+    }
+
     /// The heavy side of Dekker's pattern, whose other side is `unlock`: the request is before the
-    /// fence, and an exchange of the word after it. The waiter parks with an alarm before it passes the
-    /// fence. A release that sees the request wakes it earlier, and nearly every release does.
+    /// fence, and an exchange of the word after it. The waiter parks with an alarm before it passes
+    /// the fence. A release that sees the request wakes it earlier, and nearly every release does.
     /// Returns whether the waiter has the mutex. If it returns false without having passed the
     /// fence, there is a signal, or the limit is reached. The waiter does not park then.
     fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
@@ -374,7 +377,7 @@ impl<P: NearPlatform> NearMutex<P> {
             return true;
         }
         let alarm_ns = P::now_ns().saturating_add(ALARM_NS);
-        waiter.park_until(limit.until_ns.map_or(alarm_ns, |limit_ns| limit_ns.min(alarm_ns)));
+        Self::park_with_alarm(waiter, alarm_ns, limit);
         if waiter.is_signalled() || limit.is_reached().is_some() {
             return false;
         }

@@ -89,6 +89,26 @@ fn no_thread_spins_while_the_holder_has_its_processor() {
     }
 }
 
+/// Otherwise it would take a holder on its former processor for one that does not run.
+#[test]
+fn a_thread_that_is_moved_while_it_is_parked_with_an_alarm_notes_that() {
+    let mutex = held();
+    PROCESSOR.set(Some(1));
+    after(PARKS_AT, || {
+        PROCESSOR.set(Some(2));
+        NOW_NS.set(NOW_NS.get() + ALARM_NS);
+    });
+    meanwhile(|| release(mutex));
+    // SAFETY: another thread has released it by then.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done());
+    let on = |processor| Mark::new(OTHER, Some(processor));
+    assert_eq!(
+        [1, 2].map(|on_it| mutex.place_of_holder(on(on_it))),
+        [HolderPlace::Elsewhere, HolderPlace::Here]
+    );
+}
+
 /// So the wait costs one read of the word, and a sleep.
 #[test]
 fn no_thread_spins_or_yields_for_a_mutex_whose_releases_are_rare() {
@@ -96,7 +116,7 @@ fn no_thread_spins_or_yields_for_a_mutex_whose_releases_are_rare() {
     let hints = Mutex::hints(mutex);
     for _ in 0..20 {
         NOW_NS.set(NOW_NS.get() + 1_000_000);
-        hints.looked(1000);
+        hints.looked(1000, Hints::<OneThread>::now());
     }
     assert!(hints.is_spinning_futile());
     SPINS_MAX.set(u32::MAX);
