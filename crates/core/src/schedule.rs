@@ -176,8 +176,9 @@ pub trait Sections: Platform {
 ///
 /// - No two threads that are alive have the same [`thread_id`](Self::thread_id), and it is less
 ///   than 2^28. Locks with an owner identify the owner by that number.
-/// - [`mark`](Self::mark) returns what the same thread has [set](Self::set_mark), or a mark that is
-///   anonymous or has the thread's number. A lock knows by its mark whether the caller holds it.
+/// - [`mark`](Self::mark) returns the mark that the same thread has [set](Self::set_mark). Before
+///   that, it is anonymous or has the thread's number. A lock knows by it whether the caller holds
+///   the lock.
 /// - [`processors`](Self::processors) is not 0.
 /// - [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only a value that it has loaded from
 ///   the word, with that ordering, and for which `done` holds. A spinner relies on it for its turn.

@@ -156,15 +156,16 @@ mod tests {
         }
     }
 
+    /// Other tests of the process may give back as much memory at the same time, but not always.
     #[test]
     fn memory_that_is_used_is_seen() {
-        let before = look();
-        let block = std::hint::black_box(vec![1_u8; 64 << 20]);
-        let after = look();
-        assert!(
-            !cfg!(target_os = "linux") || after[0] >= before[0] + 32 * MIB && after[1] > before[1],
-            "{before:?} {after:?}"
-        );
-        drop(block);
+        let is_seen = || {
+            let before = look();
+            let block = std::hint::black_box(vec![1_u8; 64 << 20]);
+            let after = look();
+            drop(block);
+            after[0] >= before[0] + 32 * MIB && after[1] > before[1]
+        };
+        assert!(!cfg!(target_os = "linux") || (0..20).any(|_| is_seen()));
     }
 }

@@ -53,7 +53,8 @@
 //! **Notified by the holder.** A waiter that wakes up while the notifier holds the mutex finds the
 //! mutex held. If it has the notifier's processor, it even delays the release. So it is put into
 //! the queue of the mutex if that is empty, and is woken by the release. The notifier knows from
-//! the mutex's word whether it holds the mutex ([`Mark`](crate::schedule::Mark)).
+//! the mutex's word whether it holds the mutex ([`Mark`](crate::schedule::Mark)). This relies on
+//! the rule that the thread which has locked a mutex also unlocks it: its guards are not `Send`.
 //!
 //! A waiter that is notified *alone* wakes up at once, and locks the mutex as any other thread.
 //! This is so for `notify_one` by a thread that does not hold the mutex. It is so for `notify_one`
