@@ -6,7 +6,7 @@ use super::{Description, Variation};
 pub const ALGORITHMS: &[Description] = &[
     Description {
         lock: "near-mutex",
-        word: "4 bytes: held or not",
+        word: "4 bytes: the holder and its processor",
         waiters: "record on the stack of the waiter, 32 bytes, in a chain, as `freebsd-mtx`. The \
                   first in the queue looks, the others sleep. Waiters may give up",
         fairness: "newcomers overtake the queue until its first waiter has looked for 20 to 32 us; \
@@ -16,8 +16,8 @@ pub const ALGORITHMS: &[Description] = &[
                    two exceptions. Waiters of one NUMA node go first for 1 ms, and then up to 32 \
                    that were moved together. A sleeper that is taken out of the queue to compete \
                    may join it again once, at its end",
-        source: "own: a plain store, an asymmetric fence and a table of counting filters. Bounded \
-                 barging as in WebKit's `WTF::Lock` and parking_lot; waiters of a NUMA node moved \
+        source: "own: a plain store, an asymmetric fence, a table of words that tell of waiters, \
+                 and counting filters. Bounded barging as in WebKit's `WTF::Lock` and parking_lot; waiters of a NUMA node moved \
                  together as in shuffling locks (Kashyap et al., SOSP 2019)",
     },
     Description {
