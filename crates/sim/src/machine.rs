@@ -1,5 +1,7 @@
 //! A machine: memory, tasks, and the run.
 
+mod chains;
+
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -18,6 +20,8 @@ use crate::issue::Performed;
 use crate::nodes::{Lent, Nodes};
 use crate::spec::{CORES_MAX, MachineSpec, NodeCount};
 use crate::task::{Body, Record, Task};
+
+pub(crate) use self::chains::CHAIN_LINES;
 
 /// Bytes of simulated memory. Only memory that is used costs anything.
 const MEMORY: usize = 64 << 20;
@@ -43,11 +47,6 @@ pub(crate) struct Inner {
     /// Whether time has stopped. The remaining parts of the machine's tasks are then dropped.
     has_ended: Cell<bool>,
 }
-
-/// Chains of a table. FreeBSD has 128 of one kind and 256 of the other.
-const CHAINS: usize = 128;
-/// Cache lines per chain.
-pub(crate) const CHAIN_LINES: usize = 2;
 
 /// The reason why a run has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -420,34 +419,6 @@ impl Inner {
     /// The line that contains `address`.
     pub fn line_of(&self, address: *const u8) -> usize {
         self.offset_of(address) as usize / LINE
-    }
-
-    /// The memory of the chain in a table that belongs to the lock at this address. It is zero at
-    /// first. All tables are in the memory of the first socket.
-    pub fn chain(&self, table: usize, lock: *const u8) -> *mut u8 {
-        let begin = self.table(&self.chains[table], CHAINS * CHAIN_LINES * LINE);
-        self.arena.at(begin + self.chain_index(lock) * CHAIN_LINES * LINE)
-    }
-
-    /// The attention word of the chain that belongs to the lock at this address.
-    pub fn attention(&self, lock: *const u8) -> *mut u8 {
-        let begin = self.table(&self.attention, CHAINS * size_of::<u32>());
-        self.arena.at(begin + self.chain_index(lock) * size_of::<u32>())
-    }
-
-    fn chain_index(&self, lock: *const u8) -> usize {
-        self.line_of(lock) % CHAINS
-    }
-
-    /// The offset of a table of this size.
-    fn table(&self, offset: &Cell<Option<usize>>, size: usize) -> usize {
-        offset.get().unwrap_or_else(|| {
-            let layout = Layout::from_size_align(size, LINE).expect("lines are a layout");
-            let begin = self.arena.take(layout);
-            self.engine.borrow_mut().cover_new_lines(0);
-            offset.set(Some(begin));
-            begin
-        })
     }
 
     pub fn socket_of_cpu(&self, cpu: u32) -> u32 {
