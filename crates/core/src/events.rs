@@ -68,7 +68,7 @@ events! {
     ChainSleep "chain_sleep" "A sleep in a chain."
     ChainWake "chain_wake" "A release that woke all of a queue of a chain."
     QueueLockSleep "queue_lock_sleep" "A sleep for the lock of a queue of waiters, which its holder kept."
-    CondvarWake "condvar_wake" "A notification that woke a waiter, which is the first in the mutex's queue."
+    CondvarWake "condvar_wake" "A notification whose waiter is woken, by the notifier or by its release of the mutex."
     CondvarMove "condvar_move" "A waiter that was notified, and sleeps on in the mutex's queue."
     CondvarGiveUp "condvar_give_up" "A wait for a condition that was given up."
     CondvarLate "condvar_late" "A wait whose limit was reached, and that had been notified by then."

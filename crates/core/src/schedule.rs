@@ -34,8 +34,7 @@ impl ThreadId {
     }
 }
 
-/// A thread as it is named in the word of a lock that it holds, if the lock is taken without a
-/// system call.
+/// A thread, as the word of a lock names its holder.
 ///
 /// ```text
 /// bits 24-31  the processor on which the thread ran when it last noted that: modulo 255, counted
@@ -63,22 +62,14 @@ impl Mark {
         Self(1 | number | processor << Self::PROCESSOR_SHIFT)
     }
 
-    /// The mark whose word this is.
-    ///
-    /// # Safety
-    ///
-    /// It is the [`word`](Self::word) of a mark.
+    /// The mark whose [`word`](Self::word) this is; `None` if it is 0.
     #[inline(always)]
-    pub const unsafe fn from_word_unchecked(word: u32) -> Self {
-        Self(word)
-    }
-
-    /// The mark in the word of a lock that is held.
-    pub const fn from_word(word: u32) -> Self {
-        Self(word | 1)
+    pub const fn from_word(word: u32) -> Option<Self> {
+        if word == 0 { None } else { Some(Self(word)) }
     }
 
     /// The word of a lock that this thread holds: not 0.
+    #[inline(always)]
     pub const fn word(self) -> u32 {
         self.0
     }
@@ -177,8 +168,8 @@ pub trait Sections: Platform {
 /// - No two threads that are alive have the same [`thread_id`](Self::thread_id), and it is less
 ///   than 2^28. Locks with an owner identify the owner by that number.
 /// - [`mark`](Self::mark) returns the mark that the same thread has [set](Self::set_mark). Before
-///   that, it is anonymous or has the thread's number. A lock knows by it whether the caller holds
-///   the lock.
+///   that, it is anonymous or has the thread's number. By the mark, a lock knows whether the caller
+///   holds it.
 /// - [`processors`](Self::processors) is not 0.
 /// - [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only a value that it has loaded from
 ///   the word, with that ordering, and for which `done` holds. A spinner relies on it for its turn.
@@ -325,7 +316,7 @@ mod tests {
         assert!(Mark::new(thread(1), Some(300)).is_same_processor(Mark::new(thread(2), Some(45))));
         for other in others {
             assert!(!mine.is_same_thread(other) && !other.is_same_thread(mine));
-            assert_eq!(Mark::from_word(other.word()), other);
+            assert_eq!(Mark::from_word(other.word()), Some(other));
         }
         assert!(!Mark::ANONYMOUS.is_same_thread(Mark::ANONYMOUS));
         assert!(!others[1].is_same_processor(others[1]), "not known");

@@ -47,8 +47,8 @@
 //! 1. *A waiter that is put there becomes first.* It is woken, and looks at the mutex. The mutex
 //!    may be free, so that no release comes. But if the notifier holds the mutex, it raises a wake
 //!    request for the waiter, and sees it in its own release.
-//! 2. *A waiter that is put there is behind others.* These leave the queue some time, and make the
-//!    next waiter first, as for any other waiter (invariant 2 of the mutex).
+//! 2. *A waiter that is put there is behind others.* These leave the queue some time. Each makes
+//!    the next waiter first, as for any other waiter (invariant 2 of the mutex).
 //!
 //! **Notified by the holder.** A waiter that wakes up while the notifier holds the mutex finds the
 //! mutex held. If it has the notifier's processor, it even delays the release. So it is put into

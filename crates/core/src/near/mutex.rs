@@ -102,9 +102,8 @@
 //!    the mutex.)
 //! 5. *It became first in another way:* a waiter gave up, or a condition variable put it into an
 //!    empty queue. Or a monopolised mutex was handed over to the waiter before it. It is woken, and
-//!    reads the word. (If the holder notifies the condition variable, it raises the request
-//!    instead: case 3.) Besides, a dequeued waiter that gives up wakes a first that has made a
-//!    request.
+//!    reads the word. A holder that notifies the condition variable raises the request instead, as
+//!    in case 3. A dequeued waiter that gives up also wakes a first that has made a request.
 //! 6. *It made its request while a release was on its way to the chain.* If the waiter locked the
 //!    chain first, the release finds the request there. If the release locked the chain first, it
 //!    stores 0 before it unlocks the chain, and the waiter sees the 0. At a monopolised mutex the
@@ -236,10 +235,7 @@ impl<P: NearPlatform> NearMutex<P> {
 
     /// The mark of the thread that holds the mutex, as far as is known; `None` if it is free.
     fn holder(&self) -> Option<Mark> {
-        match self.word.load(Relaxed) {
-            FREE => None,
-            held => Some(Mark::from_word(held)),
-        }
+        Mark::from_word(self.word.load(Relaxed))
     }
 
     /// Whether the caller holds the mutex for sure.
@@ -287,9 +283,8 @@ impl<P: NearPlatform> NearMutex<P> {
         WaitQueue::note_node(waiter, P::numa_node());
     }
 
-    /// Puts notified waiters at the end of the queue, in their order. If the queue is empty, the
-    /// first of them is woken. Otherwise it is granted its notification alone, and does not join
-    /// the queue. Only the address of the mutex is used.
+    /// Puts notified waiters at the end of the queue, in their order, and lets the first of them
+    /// compete ([`WaitQueue::adopt`]). Only the address of the mutex is used.
     ///
     /// Safety: the waiters are in no queue, and their threads call
     /// [`lock_when_requeued`](Self::lock_when_requeued).

@@ -4,9 +4,7 @@
 //! **A release** reads the attention word. If no thread waits for a mutex of the chain, it stores
 //! 0, passes the light side of the fence, and reads the word again. If threads wait, it reads the
 //! mutex's count in the filter, too. It visits the chain if there are requests, and every 8 us or
-//! so while threads wait. There it hands the mutex to the first in the queue if the first is awake
-//! and has made a request, or has been first for long enough. Otherwise it frees the mutex, and
-//! wakes a first that is parked and has made a request.
+//! so while threads wait.
 //!
 //! **A release that visits the chain** hands the mutex over if the first in the queue is awake and
 //! has made a wake request. It also does so if the first is due. A waiter is *due* when it has been
