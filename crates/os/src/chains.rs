@@ -16,8 +16,8 @@ use nearlock_core::parking::chain::{Family, TABLES};
 ///
 /// The waiters of all locks of a chain are in one list. An unlock may have to search the list even
 /// if no thread waits for its own lock. With 5000 threads that wait for as many mutexes, another
-/// mutex takes 1.5 times as long as without them. With 2048 chains it takes 3.4 times as long, and
-/// with 1024 chains 11 times. Threads in condition variables cost it nothing
+/// mutex takes 1.5 to 1.8 times as long as without them. With 2048 chains it takes 3.4 times as
+/// long, and with 1024 chains 11 times. Threads in condition variables cost it nothing
 /// (docs/guide/cargo-bench.md, "Many sleepers"). The child of a `fork` reads all chains of a table
 /// that is in use.
 const CHAINS: usize = 4096;
