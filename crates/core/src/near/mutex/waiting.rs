@@ -39,7 +39,8 @@
 //!   mutex.
 //!
 //! All others take a free mutex at once. These are the first attempt of `lock`, `try_lock`, a first
-//! that has made a wake request, and the last attempt of a dequeued waiter.
+//! that has made a wake request, and a dequeued waiter: at its last attempt, or at its first if the
+//! mutex is not monopolised.
 //!
 //! **What a monopolised mutex costs.** One thread takes the mutex again and again, from its own
 //! cache, until its turn is over. Meanwhile one other thread is awake for a part of the time, and
