@@ -27,8 +27,9 @@
 //!   It is found by the mutex's address. A release *visits* the chain if it locks it.
 //! - The *queue* of waiters is in the chain (`mutex/queue.rs`). A release *dequeues* a waiter if it
 //!   takes the waiter out of the queue to compete with newcomers for the mutex.
-//! - The *attention word* of the chain says whether any threads wait for mutexes of the chain
-//!   ([`attention`](super::attention)). The words are in a table of their own.
+//! - The *attention word* of the chain says whether a first in a queue of the chain needs that
+//!   releases look after it ([`attention`](super::attention)). It also says whether the chain is
+//!   *strong*: then releases pass a strong fence. The words are in a table of their own.
 //! - The *filter* of the chain counts waiters and wake requests, and tells the mutexes of the chain
 //!   apart (`mutex/filter.rs`). By a *wake request* a waiter asks the next release to visit the
 //!   chain.
@@ -38,8 +39,9 @@
 //!   it has been first for `TURN_NS` (`mutex/waiting.rs`).
 //!
 //! A waiter is parked *with an alarm* if it has set a time at which it wakes up by itself
-//! (`park_until`). A time limit of the caller does not count as an alarm. A waiter may give up in
-//! any of these states:
+//! (`park_until`). A time limit of the caller does not count as an alarm. A waiter *rests* if it is
+//! parked with an alarm until its turn, and releases do not look after it meanwhile. A waiter may
+//! give up in any of these states:
 //!
 //! ```text
 //!  lock       tries to take the mutex
@@ -51,13 +53,14 @@
 //!  behind     parked
 //!     |  becomes first, and a wake request is made for it ----------------------------> asleep
 //!     v  becomes first, and is told so
-//!  first      spins; if the mutex is monopolised, it then parks with an alarm until its turn
+//!  first      spins; if the mutex is monopolised, it then rests until its turn
 //!     |  finds the mutex free and takes it, or is handed it --------------------------> holder
 //!     v  has not got it: makes a wake request
-//!  requested  spins, and again if it is woken meanwhile; parks with an alarm
+//!  requested  spins, and again if it is woken meanwhile; parks with an alarm, unless the chain is
+//!             strong or spinning is futile
 //!     |  finds the mutex free, or is handed it ---------------------------------------> holder
 //!     |  is woken while it is parked, and stays in the queue -------------------------> first
-//!     v  passes the heavy side, and finds the mutex held
+//!     v  passes the heavy side, or a strong fence in a strong chain; finds the mutex held
 //!  asleep     parked without an alarm
 //!     |  is handed the mutex ---------------------------------------------------------> holder
 //!     |  is woken, and stays in the queue --------------------------------------------> first
@@ -85,12 +88,15 @@
 //! 1. *It parked without an alarm.* It had made a request, passed the heavy side of the fence, and
 //!    then found the mutex held by a thread H. The release of H stores 0, passes the light side,
 //!    and reads the attention word and the count. By the contract of the fence, the waiter saw the
-//!    0, or the release sees what the waiter did before. The attention word has been raised since
-//!    the waiter joined the queue, or before. Then it made the request. It did not see the 0. The
-//!    request stays in the count until a release has woken the waiter, or has handed it the mutex.
-//!    The waiter is in the queue as long. Until then each release visits the chain.
-//! 2. *It parked with an alarm*, until its turn, or for `ALARM_NS` before it passes the heavy side.
-//!    It reads the word before it parks without an alarm. It stays in the queue when it is woken.
+//!    0, or the release sees what the waiter did before. A waiter that rests ends that when it
+//!    makes its request. So the attention word was raised before the request was made. The waiter
+//!    did not see the 0. The request stays in the count until a release has woken the waiter, or
+//!    has handed it the mutex. The waiter is in the queue as long. Until then each release visits
+//!    the chain. In a strong chain, the waiter passed a strong fence. `attention.rs` has the reason
+//!    why the release sees the request then, too.
+//! 2. *It parked with an alarm*: it rests, or parked for `ALARM_NS` before it passes the heavy
+//!    side. It reads the word before it parks without an alarm. It stays in the queue when it is
+//!    woken.
 //! 3. *The holder made it first while it was parked.* The holder raised the request itself. Its own
 //!    release sees the request, and so does that of a thread to which it hands the mutex.
 //! 4. *A release dequeued a waiter D, and so made a parked waiter F first.* It raised F's request
@@ -146,14 +152,14 @@ use crate::schedule::Mark;
 const FREE: u32 = 0;
 
 /// How long a waiter is first in the queue for a monopolised mutex until a release hands over to it
-/// in any case, in ns. The waiter may then be parked, or have no processor. `TURN_NS` is 0.1 ms of
-/// it, and Linux lets timers be 0.05 ms late. The other 0.1 ms were chosen to be longer than most
-/// waiters take to wake up. A waiter without a processor usually waits for the holder's processor.
-/// The holder gives it up when it has to wait for the mutex itself. With 0.1 ms, and 0.05 ms for
-/// `TURN_NS`, much throughput is lost, because turns go to waiters that are about to wake up. With
-/// 0.5 ms and 0.3 ms the longest wait doubles (tried: docs/internals/tuning-mutex.md). At 0 the
-/// mutex is handed from one parked waiter to the next. At a second, a thread that gets no processor
-/// may wait for a second.
+/// in any case, in ns, unless it rests. The waiter may then be parked, or have no processor.
+/// `TURN_NS` is 0.1 ms of it, and Linux lets timers be 0.05 ms late. The other 0.1 ms were chosen
+/// to be longer than most waiters take to wake up. A waiter without a processor usually waits for
+/// the holder's processor. The holder gives it up when it has to wait for the mutex itself. With
+/// 0.1 ms, and 0.05 ms for `TURN_NS`, much throughput is lost, because turns go to waiters that are
+/// about to wake up. With 0.5 ms and 0.3 ms the longest wait doubles (tried:
+/// docs/internals/tuning-mutex.md). At 0 the mutex is handed from one parked waiter to the next. At
+/// a second, a thread that gets no processor may wait for a second.
 const MONOPOLISED_DUE_NS: u64 = 250_000;
 /// The same for a mutex that is not monopolised, in ns. After such a hand-over the mutex serves no
 /// thread until the waiter runs, and all threads that want it park. So the time is longer. It was
@@ -330,7 +336,7 @@ unsafe impl<P: NearPlatform> RawLock for NearMutex<P> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let attention = Self::attention(self);
-        if attention.is_raised() {
+        if attention.read().is_raised() {
             self.unlock_with_attention();
         } else {
             self.unlock_alone(&attention);

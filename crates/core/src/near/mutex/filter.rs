@@ -109,6 +109,11 @@ impl<P: Platform> Count<P> {
 }
 
 impl<P: Platform> Filter<P> {
+    /// Whether there is a wake request for any mutex of the chain.
+    pub(super) fn has_requests(&self) -> bool {
+        self.counts.iter().any(|count| count.read().is_requested())
+    }
+
     /// The count of a mutex with this [place](crate::parking::chain::Chains::place_in_chain).
     #[inline(always)]
     pub(super) fn at(&self, place: u32) -> &Count<P> {

@@ -20,7 +20,8 @@
 //! or so, a release visits the chain: it locks the chain, and hands the mutex over if the first in
 //! the queue is due. A release also visits the chain if there is a wake request. Each visit notes
 //! its thread, except that of a fair release and that of a release which has freed the mutex
-//! before. If many visits in a row are by one thread, that thread monopolises the mutex.
+//! before. If many visits in a row are by one thread, that thread monopolises the mutex. While the
+//! first rests (`mutex/waiting.rs`), releases do not read the hints.
 //!
 //! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain,
 //! and notes how long the first in the queue has waited for it. That is how long a thread would
@@ -39,9 +40,10 @@
 //! next releases and newcomers find it out.
 //!
 //! **Cost.** Uncontended: a compare-and-exchange to lock, and a store to release. Contended: one
-//! membarrier each time that the first in the queue is about to park without an alarm. It parks
-//! with an alarm before (`ALARM_NS`). So there are few membarriers, which interrupt all threads of
-//! the process that run. The waiters behind the first need none. Until the first makes a wake
+//! membarrier each time that the first in the queue is about to park without an alarm, unless the
+//! chain is strong (`attention.rs`). It parks with an alarm before (`ALARM_NS`), unless spinning is
+//! futile. So there are few membarriers, which interrupt all threads of the process that run. The
+//! waiters behind the first need none. Until the first makes a wake
 //! request, releases stay plain stores, except for the visits. Where the platform has no
 //! membarrier, its light fence is an ordinary one. A release then costs about as much as an atomic
 //! read-modify-write.
@@ -66,6 +68,11 @@ const LOOK_UNITS: u32 = 8;
 /// release visits the chain while threads wait. At 65535, the greatest value that fits, a visit may
 /// be 16 times as late.
 const STRIDE_MAX: u32 = 4096;
+/// A chain is visited often if there are no more releases than this between two visits: sections
+/// take some microseconds or more. With 1, a chain whose holders yield becomes weak some hundred
+/// times a second. Two sections in a row are short now and then (tried: docs/internals/tuning-
+/// mutex.md). At a great value, the releases of short sections pass strong fences for longer.
+const STRIDE_OFTEN: u32 = 4;
 /// The mutex counts as monopolised after so many visits that each follow a visit of the same
 /// thread: about 60 us, if they are `LOOK_UNITS` apart. The value was chosen by this reasoning. Two
 /// threads may exchange the mutex, with think time in between. If either is as likely to make the
@@ -188,6 +195,11 @@ impl<P: Platform> Hints<P> {
         self.releases.load_hint()
     }
 
+    /// Whether one release in `STRIDE_OFTEN`, or more, visits the chain while threads wait.
+    pub(super) fn is_visited_often(&self) -> bool {
+        self.releases() >> STRIDE_SHIFT <= STRIDE_OFTEN
+    }
+
     /// Which threads release a mutex of the chain.
     pub(super) fn holders(&self) -> Holders {
         match self.looker.load_hint() & MONOPOLISED {
@@ -277,7 +289,14 @@ impl<P: Clock + Schedule> Hints<P> {
         self.looked_at.store_hint(now);
         self.note_first_wait(if stride == 1 { Some(first_units.min(passed)) } else { None });
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
-        self.looked_by(P::thread_id().get() << LOOKER_SHIFT);
+        self.looked_by(P::thread_id().get() << LOOKER_SHIFT, first_units);
+    }
+
+    /// Notes that releases visit the chain from now on. For a while they may not have done so. So
+    /// the next visit, which may come soon, must not count as one that has come too soon or too
+    /// late.
+    pub(super) fn resume(&self) {
+        self.looked_at.store_hint(Self::now().wrapping_sub(LOOK_UNITS));
     }
 
     /// Notes how long the first in the queue has waited for a release, in units of time. `None`:
@@ -293,11 +312,14 @@ impl<P: Clock + Schedule> Hints<P> {
         }
     }
 
-    /// Notes that this thread visits the chain.
-    fn looked_by(&self, thread: u32) {
+    /// Notes that this thread visits the chain. The row does not become longer if the first has
+    /// only just become first. (A thread that notifies a condition variable, for example, makes the
+    /// notified waiter first, and then releases the mutex.)
+    fn looked_by(&self, thread: u32, first_units: u32) {
         let last = self.looker.load_hint();
+        let longer = u32::from(first_units >= LOOK_UNITS / 2);
         let in_row = match last >> LOOKER_SHIFT == thread >> LOOKER_SHIFT {
-            true => (((last - thread) >> ROW_SHIFT) + 1).min(LOOKS_IN_ROW),
+            true => (((last - thread) >> ROW_SHIFT) + longer).min(LOOKS_IN_ROW),
             false => 0,
         };
         let monopolised = if in_row == LOOKS_IN_ROW { DOUBTS } else { last & MONOPOLISED };
@@ -368,7 +390,7 @@ mod tests {
         let hints = Hints::<OneThread>::default();
         let look_as = |thread| {
             THREAD_ID.set(thread);
-            hints.looked(0, Hints::<OneThread>::now());
+            hints.looked(LOOK_UNITS, Hints::<OneThread>::now());
         };
         for _ in 0..100 {
             look_as(OTHER);

@@ -4,7 +4,8 @@
 //! ```text
 //! note of a waiter   bits 12-31 a time, in units of 1024 ns: since when the waiter is first, or
 //!                    since when others are preferred to it; 0: neither
-//!                    4-11 its NUMA node | 3 AGAIN | 2 DEQUEUED | 1 REQUEST | 0 GRANTED
+//!                    5-11 its NUMA node | 4 RESTING | 3 AGAIN | 2 DEQUEUED | 1 REQUEST
+//!                    0 GRANTED
 //!
 //! n: the NUMA node; since, passed: a time; s, *: any note
 //!
@@ -14,6 +15,7 @@
 //!                       before it left
 //!  s -> s|REQUEST       `raise`: one more wake request in the mutex's count; done nowhere else
 //!  s|REQUEST -> s       `lower`: it has been woken, or leaves
+//!  s -> s|RESTING       `rest`: it parks until its turn; back: `request`
 //!  * -> GRANTED         a hand-over has taken it out of the queue
 //!  s -> DEQUEUED        a release has taken it out of the queue, to compete; unless AGAIN, or the
 //!                       mutex is monopolised, or it is parked with an alarm
@@ -30,15 +32,15 @@
 //! Source: own. Waiters of one NUMA node are moved together, by the thread that leaves: Kashyap et
 //! al., "Scalable and practical locking with shuffling", SOSP 2019.
 
+mod requests;
+
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::diagnosis::Note;
-use super::filter::Count;
 use super::hints::{Hints, Holders, UNIT_SHIFT};
 use super::{DUE_NS, MONOPOLISED_DUE_NS, NODE_TURN_NS, NearMutex, Notifier};
 use crate::events::LockEvent;
-use crate::near::attention::Attention;
 use crate::near::{Near, NearPlatform};
 use crate::parking::chain::{Locked, Queue};
 use crate::parking::{Call, Waiter, WakeList};
@@ -48,9 +50,10 @@ const GRANTED: u32 = 1;
 const REQUEST: u32 = 1 << 1;
 const DEQUEUED: u32 = 1 << 2;
 const AGAIN: u32 = 1 << 3;
-/// The NUMA node takes 8 bits, and is counted from 1; 0 is none.
-const NODE_SHIFT: u32 = 4;
-const NODE: u32 = 255 << NODE_SHIFT;
+const RESTING: u32 = 1 << 4;
+/// The NUMA node takes 7 bits, and is counted from 1; 0 is none.
+const NODE_SHIFT: u32 = 5;
+const NODE: u32 = 127 << NODE_SHIFT;
 /// In 20 bits the time wraps around after 1.07 s. A waiter that has been first or passed over for
 /// so long seems to have just become so, and is due a moment later.
 const SINCE_SHIFT: u32 = 12;
@@ -208,53 +211,6 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         Self::has_requested(first) && !first.is_asleep() || Self::first_for_units(first, now) >= due_units
     }
 
-    /// The mutex's count in the chain's filter.
-    fn count(&self) -> &Count<P> {
-        self.0.beside().filter.at(P::place_in_chain(self.0.address()))
-    }
-
-    /// The attention word of the chain.
-    fn attention(&self) -> Attention<'_, P> {
-        Attention::of(self.0.address())
-    }
-
-    /// Which threads release the mutex.
-    pub(super) fn holders(&self) -> Holders {
-        self.0.beside().hints.holders()
-    }
-
-    /// Notes that a release visits the chain.
-    pub(super) fn looked(&self, now: u32) {
-        let first_units = self.first().map_or(0, |first| Self::first_for_units(first, now));
-        self.0.beside().hints.looked(first_units, now);
-    }
-
-    /// s -> s|REQUEST. Relaxed, since the thread whose request must be seen passes a fence, or
-    /// releases the mutex itself.
-    fn raise(&self, first: &Waiter<P>) {
-        let note = first.note.load(Relaxed);
-        if note & REQUEST == 0 {
-            first.note.store(note | REQUEST, Relaxed);
-            self.count().add_request();
-        }
-    }
-
-    /// s|REQUEST -> s.
-    fn lower(&self, waiter: &Waiter<P>) {
-        let note = waiter.note.load(Relaxed);
-        if note & REQUEST != 0 {
-            waiter.note.store(note & !REQUEST, Relaxed);
-            self.count().remove_request();
-        }
-    }
-
-    /// Makes a wake request for the first in the queue.
-    pub(super) fn request(self, first: &Waiter<P>) {
-        if first.note.load(Relaxed) & GRANTED == 0 {
-            self.raise(first);
-        }
-    }
-
     /// Puts the waiter at the end of the queue, and notes if it is first.
     ///
     /// Safety: the waiter is in no queue, and stays where it is until it is in none again.
@@ -263,6 +219,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             Some(_) => Place::Behind,
             None => {
                 Self::becomes_first(waiter);
+                self.watch();
                 Place::First
             }
         };
@@ -275,9 +232,6 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     ///
     /// Safety: as [`push`](Self::push).
     unsafe fn enqueue(&self, waiter: &Waiter<P>) {
-        if self.0.is_chain_empty(Queue::Exclusive) {
-            self.attention().raise();
-        }
         self.count().add_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.push(Queue::Exclusive, waiter) };
@@ -290,9 +244,6 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.count().remove_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.remove(Queue::Exclusive, waiter) };
-        if self.0.is_chain_empty(Queue::Exclusive) {
-            self.attention().lower();
-        }
     }
 
     /// Puts the waiter of a thread on this NUMA node at the end of the queue.
@@ -358,6 +309,23 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         }
     }
 
+    /// Makes the next waiter first, if there is one, and tells it, after the first has left.
+    fn make_first(
+        &self,
+        next: Option<&Waiter<P>>,
+        left: &Waiter<P>,
+        tell: impl FnOnce(&Waiter<P>) -> Option<Call<P>>,
+    ) -> Option<Call<P>> {
+        match (next, left.note.load(Relaxed) & RESTING != 0) {
+            (Some(_), false) | (None, true) => {}
+            (Some(_), true) => self.watch(),
+            (None, false) => self.unwatch(),
+        }
+        let next = next?;
+        Self::becomes_first(next);
+        tell(next)
+    }
+
     /// Takes the first out, makes the next waiter first, and tells it.
     ///
     /// Safety: the waiter is the first in the queue.
@@ -371,10 +339,8 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             self.dequeue(first);
             &*first
         };
-        let call = self.choose_first(Self::node_of(first)).and_then(|next| {
-            Self::becomes_first(next);
-            tell(next)
-        });
+        let next = self.choose_first(Self::node_of(first));
+        let call = self.make_first(next, first, tell);
         // After the request of the next waiter is raised: releases see a request at all times.
         self.lower(first);
         call
@@ -465,12 +431,8 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.lower(waiter);
         // SAFETY: the waiter is in the queue.
         unsafe { self.dequeue(waiter) };
-        let next = self.first().filter(|_| was_first);
-        let call = next.and_then(|next| {
-            Self::becomes_first(next);
-            next.wake()
-        });
-        self.make(call);
+        let call = was_first.then(|| self.make_first(self.first(), waiter, Waiter::wake));
+        self.make(call.flatten());
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! How the mutex is released, and when it is handed over. The terms are those of the
 //! [mutex](super).
 //!
-//! **A release** reads the attention word. If no thread waits for a mutex of the chain, it stores
-//! 0, passes the light side of the fence, and reads the word again. If threads wait, it reads the
-//! mutex's count in the filter, too. It visits the chain if there are requests, and every 8 us or
-//! so while threads wait.
+//! **A release** reads the attention word. If that is 0, it stores 0 to the mutex, passes the light
+//! side of the fence, and reads the word again. Otherwise it reads the mutex's count in the filter,
+//! too. It visits the chain if there are requests, and every 8 us or so while threads wait. If the
+//! only firsts of the chain rest, the word is 0 although threads wait. If the chain is strong, the
+//! release passes a strong fence after it has stored 0, and reads the count again.
 //!
 //! **A release that visits the chain** hands the mutex over if the first in the queue is awake and
 //! has made a wake request. It also does so if the first is due. A waiter is *due* when it has been
@@ -26,12 +27,14 @@
 //! - A first that is awake gets it at the first release that sees its request. It makes the request
 //!   20 to 32 us after it began to spin: after `PATIENCE_NS`, and none, one or two times
 //!   `GAP_PATIENCE_NS`. (It begins again when it is woken and stays in the queue.) At a monopolised
-//!   mutex it makes the request `TURN_NS` after it became first. At most one critical section of
-//!   another thread is between request and hand-over: one whose release has missed the request.
-//! - A first that is parked, or has no processor, gets it at the first release that visits the
-//!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about 16 us, or after
-//!   at most 4096 releases if critical sections have just become longer. Until then newcomers
-//!   overtake it, although it may have made a request.
+//!   mutex it rests until `TURN_NS` after it became first. Then it makes the request, as soon as it
+//!   has a processor. No release hands the mutex over before, except a fair one. At most one
+//!   critical section of another thread is between request and hand-over: one whose release has
+//!   missed the request.
+//! - A first that does not rest, and is parked or has no processor, gets it at the first release
+//!   that visits the chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about
+//!   16 us, or after at most 4096 releases if critical sections have just become longer. Until then
+//!   newcomers overtake it, although it may have made a request.
 //! - While spinning is futile (`mutex/hints.rs`), the first makes its request at once. It is seldom
 //!   awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`.
 //! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
@@ -54,9 +57,10 @@ use super::NearMutex;
 use super::hints::{Hints, Holders};
 use super::queue::WaitQueue;
 use crate::near::NearPlatform;
-use crate::near::attention::Attention;
+use crate::near::attention::{Attended, Attention};
 use crate::platform::Atomic;
 use crate::schedule::Mark;
+use crate::strong_fences;
 
 /// Whether a release hands the mutex over to the first in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,11 @@ impl<P: NearPlatform> NearMutex<P> {
     pub(super) fn unlock_at_chain(&self, to: To) {
         P::in_slow_path(|| {
             let queue = WaitQueue::of(self);
+            // Without a first that needs it, the visit is for the strength of the chain.
+            if to == To::Anybody && !queue.is_watched() {
+                self.free();
+                return queue.calm();
+            }
             let now = Hints::<P>::now();
             if to == To::Anybody {
                 queue.looked(now);
@@ -104,11 +113,15 @@ impl<P: NearPlatform> NearMutex<P> {
         });
     }
 
-    /// A release while threads wait for a mutex of the chain.
+    /// A release that has found attention. If the chain is strong, and nothing is watched, it
+    /// visits the chain, which becomes weak after some such releases.
     #[inline(never)]
     pub(super) fn unlock_with_attention(&self) {
         let counted = Self::count(self).read();
-        let is_time = || counted.has_waiters() && Self::hints(self).is_time_to_look();
+        let is_time = || match counted.has_waiters() {
+            true => Self::hints(self).is_time_to_look(),
+            false => !Self::attention(self).read().is_watched(),
+        };
         if counted.is_requested() || is_time() {
             self.unlock_at_chain(To::Anybody);
         } else {
@@ -122,24 +135,30 @@ impl<P: NearPlatform> NearMutex<P> {
         let lock = ptr::from_ref(self);
         self.free();
         // Dekker's pattern, with `take_behind_fence`: the store of 0 is before the fence, and the
-        // read of the requests after it.
+        // reads of the attention and of the requests after it.
         if !P::try_light() {
-            Self::pass_light(lock);
+            return Self::pass_light(lock);
+        }
+        let attended = Self::attention(lock).read();
+        if attended.needs_strong_fence() {
+            Self::answer_attention(lock, attended);
         } else if Self::count(lock).read().is_requested() {
             Self::answer_request(lock);
         }
     }
 
-    /// The same, if no thread waits for a mutex of the chain.
+    /// The same, without attention.
     #[inline(always)]
     pub(super) fn unlock_alone(&self, attention: &Attention<'_, P>) {
         let lock = ptr::from_ref(self);
         self.free();
-        // Dekker's pattern, as above: a waiter raises the attention before it makes a request.
+        // Dekker's pattern, as above: the attention is raised before a request is made.
         if !P::try_light() {
-            Self::pass_light(lock);
-        } else if attention.is_raised() {
-            Self::answer_attention(lock);
+            return Self::pass_light(lock);
+        }
+        let attended = attention.read();
+        if attended.is_raised() {
+            Self::answer_attention(lock, attended);
         }
     }
 
@@ -148,15 +167,21 @@ impl<P: NearPlatform> NearMutex<P> {
     #[inline(never)]
     fn pass_light(lock: *const Self) {
         P::light();
-        if Self::attention(lock).is_raised() {
-            Self::answer_attention(lock);
+        let attended = Self::attention(lock).read();
+        if attended.is_raised() {
+            Self::answer_attention(lock, attended);
         }
     }
 
     /// Called after a release that finds attention only after it has stored 0.
     #[cold]
     #[inline(never)]
-    fn answer_attention(lock: *const Self) {
+    fn answer_attention(lock: *const Self, attended: Attended) {
+        if attended.needs_strong_fence() {
+            // Dekker's pattern, with a waiter that relies on the strong chain: the store of 0 is
+            // before this fence, and the read of the requests after it.
+            strong_fences::light::<P>();
+        }
         if Self::count(lock).read().is_requested() {
             Self::answer_request(lock);
         }

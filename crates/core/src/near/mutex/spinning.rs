@@ -154,12 +154,16 @@ impl<P: NearPlatform> NearMutex<P> {
         taking == Taking::Free || !Self::hints(self).may_have_one_holder() || self.stays_free(spin)
     }
 
-    /// Whether the mutex stays free for as long as a thread needs to take it again at once.
+    /// Whether the mutex stays free for as long as a thread needs to take it again at once. A
+    /// thread may take it and release it between two reads. That shows in the number of releases,
+    /// unless the first in the queue rests.
     pub(super) fn stays_free(&self, spin: &mut Spin) -> bool {
-        (0..PROBE_LOOKS).all(|_| {
+        let releases = Self::hints(self).releases();
+        let is_free = (0..PROBE_LOOKS).all(|_| {
             Self::pause(LEAST_STRIDE_NS, spin);
             self.word.load(Relaxed) == FREE
-        })
+        });
+        is_free && Self::hints(self).releases() == releases
     }
 
     /// Pauses for this time.

@@ -4,6 +4,7 @@
 mod alarm;
 mod monopolised;
 mod nodes;
+mod strong;
 
 use core::ptr;
 use std::vec::Vec;
@@ -62,12 +63,12 @@ fn release(mutex: &Mutex) {
     unsafe { mutex.unlock(&()) };
 }
 
-/// No waiter is in the queue, and there is no wake request. There is attention as long as threads
-/// wait for any mutex of the chain.
+/// No waiter is in the queue, and there is no wake request. The chain is watched as long as threads
+/// wait for any mutex of the chain, if no first rests.
 fn is_quiet(mutex: &Mutex) -> bool {
     // SAFETY: nothing is changed.
     let is_empty = unsafe { Locked::<OneThread, Near>::of(mutex) }.is_chain_empty(Queue::Exclusive);
-    assert_eq!(Mutex::attention(mutex).is_raised(), !is_empty);
+    assert_eq!(Mutex::attention(mutex).read().is_watched(), !is_empty);
     WaitQueue::of(mutex).first().is_none() && !Mutex::count(mutex).read().is_requested()
 }
 

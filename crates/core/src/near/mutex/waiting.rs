@@ -5,25 +5,30 @@
 //!
 //! **A newcomer** reads the word `NEWCOMER_LOOKS` times. Then it yields its processor up to
 //! `NEWCOMER_YIELDS` times, and reads the word after each. Then it joins the queue. Newcomers to a
-//! monopolised mutex do not yield.
+//! monopolised mutex do not yield. A newcomer joins the queue at once while the first rests: the
+//! first has just made sure that the mutex is monopolised.
 //!
 //! **The first in the queue** spins for `PATIENCE_NS`, with longer and longer delays. Meanwhile the
 //! mutex may have been released again and again, by the same thread. Then the first spins with
 //! short delays for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap between two
 //! critical sections. If it leaves none, the mutex counts as monopolised. Spinning does not help
-//! then, and the first parks until its turn, `TURN_NS` after it became first. A waiter that becomes
-//! first of a monopolised mutex begins with the short delays.
+//! then, and the first *rests*: it parks with an alarm until its turn, `TURN_NS` after it became
+//! first. Meanwhile, releases neither count nor visit the chain. They cost as much as without
+//! waiters. A waiter that becomes first of a monopolised mutex begins with the short delays.
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
 //! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`.
 //! Then it passes the heavy side of the fence, tries to take the mutex once more, and parks without
-//! an alarm. When it takes the mutex, it leaves the queue, and makes the next waiter first.
+//! an alarm. The chain is strong from then on, as long as releases visit it often. In a strong
+//! chain, a waiter passes a strong fence instead, and parks without an alarm at once
+//! (`attention.rs`). When the first takes the mutex, it leaves the queue, and makes the next waiter
+//! first.
 //!
 //! **Futile spinning.** Spinning wastes time if the first in the queue has to wait long for each
-//! release, or if holders often have no processor (`mutex/hints.rs`). Then a newcomer reads the
-//! word once and does not yield. The first in the queue makes its wake request at once, and parks
-//! with an alarm. Apart from that, no thread spins while the word names the thread's own processor
-//! as that of the holder.
+//! release, or if holders often have no processor (`mutex/hints.rs`). Then a newcomer joins the
+//! queue at once. The first in the queue makes its wake request at once, and parks without an
+//! alarm: if the chain is not strong, it makes it strong. Apart from that, no thread spins while
+//! the word names the thread's own processor as that of the holder.
 //!
 //! **The waiters behind it** park at once. No waiter in the queue yields its processor. A thread
 //! that yields counts as awake, so a release would hand it the mutex although another program has
@@ -31,7 +36,7 @@
 //!
 //! **A free mutex is not always taken.** The thread that has released it may be about to take it
 //! again. So in some cases a thread that finds the mutex free reads the word `PROBE_LOOKS` times
-//! more, and takes the mutex only if it stays free.
+//! more. It takes the mutex only if it stays free, and if the hints count no release meanwhile.
 //!
 //! - Newcomers do so if the mutex is monopolised.
 //! - One of `NEWCOMERS_PER_PROBE` newcomers does so in any case, as long as no thread waits.
@@ -46,10 +51,11 @@
 //! cache, until its turn is over. Meanwhile one other thread is awake for a part of the time, and
 //! newcomers spin for less than a microsecond. With a hand-over at each release, the cache lines of
 //! the mutex and of its data would move each time. With many threads, each has a turn, in the order
-//! of arrival. A turn takes 0.15 to 0.27 ms. It begins with `TURN_NS`, and with the 0.05 ms by
-//! which Linux lets timers be late. Then the first wakes up. The turn ends at the latest at the
-//! first visit after the first is due (`MONOPOLISED_DUE_NS`), up to 16 us later. With 64 threads, a
-//! wait is up to 63 turns: the page `docs/guide/benchmark.md` has the longest one.
+//! of arrival. A turn takes 0.15 to 0.27 ms, if the first gets a processor when its alarm goes off.
+//! It begins with `TURN_NS`, and with the 0.05 ms by which Linux lets timers be late. Then the
+//! first wakes up. If it does not rest yet, the turn ends at the latest at the first visit after
+//! the first is due (`MONOPOLISED_DUE_NS`), up to 16 us later. With 64 threads, a wait is up to 63
+//! turns: the page `docs/guide/benchmark.md` has the longest one.
 //!
 //! **Constants.** docs/internals/tuning-mutex.md lists those of all files here, and the other
 //! values that were tried. The repository has no command that compares other values. These commands
@@ -80,10 +86,12 @@ use super::spinning::{LEAST_STRIDE_NS, SpinEnd, Taking};
 use super::{FREE, NearMutex};
 use crate::events::LockEvent;
 use crate::near::NearPlatform;
+use crate::near::attention::Strength;
 use crate::parking::chain::TAKEN_OUT;
 use crate::parking::{GaveUp, Limit, Signal, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
+use crate::strong_fences;
 
 /// How often a newcomer reads the word before it yields its processor, or before it joins the queue
 /// of a monopolised mutex. The delays are 10, 20, 40 and then 80 ns: about 0.5 us in total. It was
@@ -153,7 +161,7 @@ impl<P: NearPlatform> NearMutex<P> {
     fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let hints = Self::hints(self);
         let (looks, yields) = match self.place_of_holder(P::mark()) {
-            _ if hints.is_spinning_futile() => (1, 0),
+            _ if hints.is_spinning_futile() || self.is_first_resting() => (0, 0),
             HolderPlace::Here => (0, yields),
             HolderPlace::Elsewhere | HolderPlace::Unknown => (NEWCOMER_LOOKS, yields),
         };
@@ -176,6 +184,13 @@ impl<P: NearPlatform> NearMutex<P> {
             }
         }
         false
+    }
+
+    /// Whether the first in the queue rests, as far as is known.
+    fn is_first_resting(&self) -> bool {
+        Self::hints(self).holders() == Holders::One
+            && Self::count(self).read().has_waiters()
+            && !Self::attention(self).read().is_watched()
     }
 
     /// A newcomer that has found the mutex free takes it. It takes a monopolised mutex only if the
@@ -299,9 +314,10 @@ impl<P: NearPlatform> NearMutex<P> {
             true => SpinEnd::Over,
             false => self.look_before_request(waiter, spin, limit),
         };
+        let mut strength = Strength::Weak;
         let end = match end {
             SpinEnd::Over if limit.is_reached().is_none() => {
-                WaitQueue::of(self).request(waiter);
+                strength = WaitQueue::of(self).request(waiter);
                 if is_futile { SpinEnd::Over } else { self.look(waiter, Taking::Free, spin, limit) }
             }
             end => end,
@@ -309,7 +325,7 @@ impl<P: NearPlatform> NearMutex<P> {
         match end {
             SpinEnd::Took => true,
             SpinEnd::Signalled => false,
-            SpinEnd::Over => self.take_behind_fence(waiter, limit),
+            SpinEnd::Over => self.take_behind_fence(waiter, strength, limit),
         }
     }
 
@@ -343,17 +359,19 @@ impl<P: NearPlatform> NearMutex<P> {
             SpinEnd::Signalled => {}
             SpinEnd::Over if limit.is_reached().is_some() => {}
             SpinEnd::Over if !is_known && !hints.has_one_looker() => hints.note_shared(),
-            SpinEnd::Over => return self.park_until_turn(waiter, limit),
+            SpinEnd::Over => {
+                hints.note_retaken();
+                return self.park_until_turn(waiter, limit);
+            }
         }
         end
     }
 
-    /// The first in the queue for a monopolised mutex parks until its turn. Marks the mutex as
-    /// monopolised.
+    /// The first in the queue for a monopolised mutex rests: it parks until its turn.
     fn park_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> SpinEnd {
-        Self::hints(self).note_retaken();
         let left_units = TURN_UNITS.saturating_sub(WaitQueue::first_for_units(waiter, Hints::<P>::now()));
         let turn_ns = P::now_ns().saturating_add(u64::from(left_units) << UNIT_SHIFT);
+        WaitQueue::of(self).rest(waiter);
         Self::park_with_alarm(waiter, turn_ns, limit);
         if waiter.is_signalled() { SpinEnd::Signalled } else { SpinEnd::Over }
     }
@@ -365,24 +383,37 @@ impl<P: NearPlatform> NearMutex<P> {
         Self::renew_mark();
     }
 
-    /// The heavy side of Dekker's pattern, whose other side is `unlock`: the request is before the
-    /// fence, and an exchange of the word after it. The waiter parks with an alarm before it passes
-    /// the fence. A release that sees the request wakes it earlier, and nearly every release does.
-    /// Returns whether the waiter has the mutex. If it returns false without having passed the
-    /// fence, there is a signal, or the limit is reached. The waiter does not park then.
-    fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
+    /// The waiter's side of Dekker's pattern, whose other side is `unlock`: the request is before
+    /// the fence, and an exchange of the word after it. In a strong chain, the fence is an ordinary
+    /// one. In a weak chain, it is the heavy one. The waiter parks with an alarm before it passes
+    /// that. A release that sees the request wakes it earlier, and nearly every release does. While
+    /// spinning is futile, the waiter does without the alarm: the chain becomes strong, so the next
+    /// waiters need no heavy fence. Returns whether the waiter has the mutex. If it returns false
+    /// without having passed a fence, there is a signal, or the limit is reached. The waiter does
+    /// not park then.
+    fn take_behind_fence(&self, waiter: &Waiter<P>, strength: Strength, limit: &Limit<'_, P>) -> bool {
         if limit.is_reached().is_some() {
             return false;
         }
         if self.take_if_free() {
             return true;
         }
-        let alarm_ns = P::now_ns().saturating_add(ALARM_NS);
-        Self::park_with_alarm(waiter, alarm_ns, limit);
-        if waiter.is_signalled() || limit.is_reached().is_some() {
-            return false;
+        if strength == Strength::Strong {
+            strong_fences::heavy::<P>();
+            return self.take();
         }
+        if !Self::hints(self).is_spinning_futile() {
+            let alarm_ns = P::now_ns().saturating_add(ALARM_NS);
+            Self::park_with_alarm(waiter, alarm_ns, limit);
+            if waiter.is_signalled() || limit.is_reached().is_some() {
+                return false;
+            }
+        }
+        let begins = WaitQueue::of(self).begin_strong();
         P::heavy();
+        if begins {
+            WaitQueue::of(self).become_strong();
+        }
         self.take()
     }
 }

@@ -1,11 +1,14 @@
 //! Waiters that are parked with an alarm, before they pass the heavy side of the fence.
 
+use super::strong::rarely_released;
 use super::*;
 
 /// A waiter parks with an alarm before it passes the heavy fence.
 #[test]
 fn no_thread_passes_a_heavy_fence_for_a_short_wait_or_sleeps_long_without_one() {
     for (ns, fences) in [(100_000, 0), (ALARM_NS, 0), (ALARM_NS + 1, 1), (5_000_000, 1)] {
+        // SAFETY: no thread waits. The chain may have become strong.
+        unsafe { forget_chains() };
         let (mutex, before, end_ns) = (held(), HEAVIES.get(), NOW_NS.get() + ns);
         // SAFETY: it is not acquired.
         assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(end_ns)) }, Err(TimedOut));
@@ -109,27 +112,24 @@ fn a_thread_that_is_moved_while_it_is_parked_with_an_alarm_notes_that() {
     );
 }
 
-/// So the wait costs one read of the word, and a sleep.
+/// So the wait costs a sleep. The first one also costs a heavy fence.
 #[test]
 fn no_thread_spins_or_yields_for_a_mutex_whose_releases_are_rare() {
-    let mutex = held();
-    let hints = Mutex::hints(mutex);
-    for _ in 0..20 {
-        NOW_NS.set(NOW_NS.get() + 1_000_000);
-        hints.looked(1000, Hints::<OneThread>::now());
-    }
-    assert!(hints.is_spinning_futile());
+    let mutex = rarely_released();
     SPINS_MAX.set(u32::MAX);
     PAUSES.take();
-    let before = [MutexAtOnce, MutexWake].map(events_of);
-    meanwhile(|| ());
-    meanwhile(|| {
-        NOW_NS.set(NOW_NS.get() + 500_000);
-        release(mutex);
-    });
-    // SAFETY: another thread has released it by then.
-    unsafe { mutex.lock(&()) };
-    assert!(others_are_done() && is_quiet(mutex));
-    assert_eq!(PAUSES.take().len(), 1);
-    assert_eq!([MutexAtOnce, MutexWake].map(events_of), before.map(|count| count + 1));
+    for fences in [1, 0, 0] {
+        let (before, heavies) = ([MutexAfterSleep, MutexWake].map(events_of), HEAVIES.get());
+        (0..fences).for_each(|_| meanwhile(|| ()));
+        meanwhile(|| {
+            NOW_NS.set(NOW_NS.get() + 500_000);
+            release(mutex);
+        });
+        // SAFETY: another thread has released it by then.
+        unsafe { mutex.lock(&()) };
+        assert!(others_are_done() && is_quiet(mutex));
+        assert!(PAUSES.take().is_empty());
+        assert_eq!(HEAVIES.get() - heavies, fences);
+        assert_eq!([MutexAfterSleep, MutexWake].map(events_of), before.map(|count| count + 1));
+    }
 }

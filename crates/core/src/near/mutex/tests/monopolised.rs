@@ -79,7 +79,7 @@ fn the_first_in_line_looks_longer_at_a_monopolised_mutex_that_is_not_released() 
 fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     let mutex = held();
     let hints = Mutex::hints(mutex);
-    (0..3).for_each(|_| hints.looked(0, Hints::<OneThread>::now()));
+    (0..3).for_each(|_| hints.looked(100, Hints::<OneThread>::now()));
     assert!(hints.has_one_looker() && hints.holders() == Holders::Several);
     is_taken_again(mutex, 23, || release(mutex));
     let (end, _) = waits_as_first(mutex);

@@ -1,0 +1,124 @@
+//! What a queue tells the releases of its mutex: wake requests, attention and hints.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{DEQUEUED, GRANTED, REQUEST, RESTING, WaitQueue};
+use crate::near::NearPlatform;
+use crate::near::attention::{Attention, Strength};
+use crate::near::mutex::filter::Count;
+use crate::near::mutex::hints::Holders;
+use crate::parking::Waiter;
+use crate::platform::Atomic;
+
+impl<P: NearPlatform> WaitQueue<'_, P> {
+    /// The mutex's count in the chain's filter.
+    pub(super) fn count(&self) -> &Count<P> {
+        self.0.beside().filter.at(P::place_in_chain(self.0.address()))
+    }
+
+    /// The attention word of the chain.
+    fn attention(&self) -> Attention<'_, P> {
+        Attention::of(self.0.address())
+    }
+
+    /// Which threads release the mutex.
+    pub(in crate::near::mutex) fn holders(&self) -> Holders {
+        self.0.beside().hints.holders()
+    }
+
+    /// Notes that a release visits the chain. A chain that is seldom visited becomes weak, since
+    /// the strong fences of releases cost more than they save.
+    pub(in crate::near::mutex) fn looked(&self, now: u32) {
+        let first_units = self.first().map_or(0, |first| Self::first_for_units(first, now));
+        let hints = &self.0.beside().hints;
+        hints.looked(first_units, now);
+        if !hints.is_visited_often() {
+            self.weaken();
+        }
+    }
+
+    /// s -> s|REQUEST. Relaxed, since the thread whose request must be seen passes a fence, or
+    /// releases the mutex itself.
+    pub(super) fn raise(&self, first: &Waiter<P>) {
+        let note = first.note.load(Relaxed);
+        if note & REQUEST == 0 {
+            first.note.store(note | REQUEST, Relaxed);
+            self.count().add_request();
+        }
+    }
+
+    /// s|REQUEST -> s.
+    pub(super) fn lower(&self, waiter: &Waiter<P>) {
+        let note = waiter.note.load(Relaxed);
+        if note & REQUEST != 0 {
+            waiter.note.store(note & !REQUEST, Relaxed);
+            self.count().remove_request();
+        }
+    }
+
+    /// Makes a wake request for the first in the queue, which does not rest any more. Returns which
+    /// fence of releases it can rely on.
+    pub(in crate::near::mutex) fn request(self, first: &Waiter<P>) -> Strength {
+        let note = first.note.load(Relaxed);
+        if note & RESTING != 0 {
+            first.note.store(note & !RESTING, Relaxed);
+            self.watch();
+        }
+        if note & GRANTED == 0 {
+            self.raise(first);
+        }
+        self.attention().read().strength()
+    }
+
+    /// since|n -> since|n|RESTING, if the waiter is still in the queue: releases do not look after
+    /// it until it makes its wake request.
+    pub(in crate::near::mutex) fn rest(self, first: &Waiter<P>) {
+        let note = first.note.load(Relaxed);
+        if note & (GRANTED | DEQUEUED | REQUEST | RESTING) == 0 {
+            first.note.store(note | RESTING, Relaxed);
+            self.unwatch();
+        }
+    }
+
+    /// One more first does not rest.
+    pub(super) fn watch(&self) {
+        self.attention().watch();
+        self.0.beside().hints.resume();
+    }
+
+    /// One first less does not rest.
+    pub(super) fn unwatch(&self) {
+        self.attention().unwatch();
+    }
+
+    /// Whether a queue of the chain has a first that does not rest.
+    pub(in crate::near::mutex) fn is_watched(&self) -> bool {
+        self.attention().read().is_watched()
+    }
+
+    /// Notes a release that has found no such first.
+    pub(in crate::near::mutex) fn calm(&self) {
+        match self.0.beside().hints.is_visited_often() {
+            true => self.attention().calm(),
+            false => self.weaken(),
+        }
+    }
+
+    /// Makes the chain weak, unless a waiter may rely on its strength.
+    fn weaken(&self) {
+        let is_strong = self.attention().read().strength() == Strength::Strong;
+        if is_strong && !self.0.beside().filter.has_requests() {
+            self.attention().weaken();
+        }
+    }
+
+    /// Makes the chain become strong, as [`Attention::begin_strong`].
+    pub(in crate::near::mutex) fn begin_strong(self) -> bool {
+        self.attention().begin_strong()
+    }
+
+    /// Makes the chain strong, as [`Attention::become_strong`].
+    pub(in crate::near::mutex) fn become_strong(self) {
+        self.attention().become_strong();
+    }
+}
