@@ -20,6 +20,13 @@ const HASH: &str = "Hash of the sources: ";
 const TOTAL: &[(&str, &str, &str, &str)] = &[
     ("strong_fences.rs", "light", "`heavy`", "Dekker: x = 1, fence, read y, against y = 1, fence, read x"),
     ("strong_fences.rs", "heavy", "`light`, `heavy`", "the same"),
+    (
+        "near/mutex/waiting.rs",
+        "take_behind_strong_fence",
+        "`answer_attention`",
+        "Dekker: make a request, fence, exchange the word, against store 0, fence, read the requests",
+    ),
+    ("near/mutex/releasing.rs", "answer_attention", "`take_behind_strong_fence`", "the same"),
 ];
 
 /// The document, from evidence of all models.

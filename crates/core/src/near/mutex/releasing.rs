@@ -51,7 +51,7 @@
 //! which hands over after 0.5 ms in the mean.
 
 use core::ptr;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::NearMutex;
 use super::hints::{Hints, Holders};
@@ -60,7 +60,6 @@ use crate::near::NearPlatform;
 use crate::near::attention::{Attended, Attention};
 use crate::platform::Atomic;
 use crate::schedule::Mark;
-use crate::strong_fences;
 
 /// Whether a release hands the mutex over to the first in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,9 +177,9 @@ impl<P: NearPlatform> NearMutex<P> {
     #[inline(never)]
     fn answer_attention(lock: *const Self, attended: Attended) {
         if attended.needs_strong_fence() {
-            // Dekker's pattern, with a waiter that relies on the strong chain: the store of 0 is
-            // before this fence, and the read of the requests after it.
-            strong_fences::light::<P>();
+            // Ordering: SeqCst, for Dekker's pattern, with `take_behind_strong_fence`:
+            // the store of 0 is before the fence, and the read of the requests after it.
+            P::fence(SeqCst);
         }
         if Self::count(lock).read().is_requested() {
             Self::answer_request(lock);

@@ -78,7 +78,7 @@
 //! "Malthusian locks", EuroSys 2017. Turns: the lock cohorts of Dice, Marathe and Shavit, PPoPP
 //! 2012, with a thread in the place of a NUMA node.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::hints::{Hints, HolderPlace, Holders, UNIT_SHIFT};
 use super::queue::{Place, WaitQueue};
@@ -91,7 +91,6 @@ use crate::parking::chain::TAKEN_OUT;
 use crate::parking::{GaveUp, Limit, Signal, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
-use crate::strong_fences;
 
 /// How often a newcomer reads the word before it yields its processor, or before it joins the queue
 /// of a monopolised mutex. The delays are 10, 20, 40 and then 80 ns: about 0.5 us in total. It was
@@ -399,8 +398,7 @@ impl<P: NearPlatform> NearMutex<P> {
             return true;
         }
         if strength == Strength::Strong {
-            strong_fences::heavy::<P>();
-            return self.take();
+            return self.take_behind_strong_fence();
         }
         if !Self::hints(self).is_spinning_futile() {
             let alarm_ns = P::now_ns().saturating_add(ALARM_NS);
@@ -414,6 +412,14 @@ impl<P: NearPlatform> NearMutex<P> {
         if begins {
             WaitQueue::of(self).become_strong();
         }
+        self.take()
+    }
+
+    /// The waiter's side in a strong chain.
+    fn take_behind_strong_fence(&self) -> bool {
+        // Ordering: SeqCst, for Dekker's pattern, with `answer_attention`: the request is before
+        // the fence, and the exchange of the word after it.
+        P::fence(SeqCst);
         self.take()
     }
 }
