@@ -1,22 +1,17 @@
 //! Whether a waiter of a condition variable looks for its notification before it parks.
 //!
 //! ```text
-//! patience   bits 4-6 rarity, at most `RAREST`: how rare probes are
-//!            0-3 paid: how often looking has paid off lately
+//! patience   0-15: how often looking has paid off lately
 //!
-//!  paid     n -> min(n + PAID, 15)       a look has ended with the notification
-//!           n -> max(n - 1, 0)           a look has ended without it
-//!  rarity   n -> 0                       a look has ended with the notification
-//!           n -> min(n + 1, RAREST)      a probe has ended without it
+//!  n -> min(n + PAID, 15)   a look has ended with the notification
+//!  n -> max(n - 1, 0)       a look has ended without it
 //! ```
 //! A sleep and a wake-up take some microseconds of processor time, and longer until the thread
 //! runs. Threads that exchange messages through a short queue often notify each other sooner. So a
 //! waiter *looks* for its notification, for `LOOK_NS`, as long as that pays off in at least one of
 //! three waits. Otherwise it parks at once, and one of `WAITS_PER_PROBE` waiters looks to find out
-//! whether that has changed: a *probe*. Each probe that does not pay off makes the next ones half
-//! as frequent, down to one in `WAITS_PER_PROBE` times 2 to the power of `RAREST`. The condition
-//! variables of a chain share the number. A waiter reads only its own record, so looking takes no
-//! cache line from another thread.
+//! whether that has changed. The condition variables of a chain share the number. A waiter reads
+//! only its own record, so looking takes no cache line from another thread.
 //!
 //! A waiter does not look if the platform knows that only one thread of the process can run.
 //!
@@ -45,18 +40,11 @@ const PAID: u32 = 2;
 /// few looks in either direction.
 const LOOKS_FROM: u32 = 8;
 const MOST: u32 = 15;
-/// While looking does not pay off, one of so many waiters looks at first. The value was chosen. It
-/// costs a waiter `LOOK_NS` divided by this in the mean: 47 ns. At 1 each waiter looks. At a
-/// million a channel never learns to look.
+/// While looking does not pay off, one of so many waiters looks. The value was chosen. It costs a
+/// waiter `LOOK_NS` divided by this in the mean: 47 ns. Two threads that wake each other up on one
+/// processor take some microseconds for each wait (`nearlock bench --mode condvar`). At 1 each
+/// waiter looks. At a million a channel never learns to look.
 const WAITS_PER_PROBE: u32 = 64;
-/// How often the number of waiters for a probe doubles. With 4, a probe costs a waiter 3 ns in the
-/// mean. The value was chosen: waits that are so short that a look pays off come at some hundred
-/// thousand a second, so waiters learn it in some milliseconds. At 0, two threads that wake each
-/// other up on one processor lose two percent (tried: docs/internals/tuning-mutex.md). At 20
-/// waiters learn it after minutes.
-const RAREST: u32 = 4;
-const RARITY_SHIFT: u32 = 4;
-const PAID_MASK: u32 = (1 << RARITY_SHIFT) - 1;
 
 /// See the [module](self). All zero: waiters park at once.
 #[repr(transparent)]
@@ -65,14 +53,9 @@ pub struct Patience<P: Platform>(P::U32);
 impl<P: Platform> Patience<P> {
     /// Notes the outcome of a look.
     fn note(&self, has_paid_off: bool) {
-        let word = self.0.load_hint();
-        let (rarity, paid) = (word >> RARITY_SHIFT, word & PAID_MASK);
-        let now = match has_paid_off {
-            true => (paid + PAID).min(MOST),
-            false if paid >= LOOKS_FROM => (rarity << RARITY_SHIFT) | (paid - 1),
-            false => ((rarity + 1).min(RAREST) << RARITY_SHIFT) | paid.saturating_sub(1),
-        };
-        if now != word {
+        let paid = self.0.load_hint();
+        let now = if has_paid_off { (paid + PAID).min(MOST) } else { paid.saturating_sub(1) };
+        if now != paid {
             self.0.store_hint(now);
         }
     }
@@ -82,9 +65,7 @@ impl<P: Park + Random + Schedule> Patience<P> {
     /// Looks for the waiter's signal for a while, if that has paid off lately. It has paid off if
     /// the waiter `is_notified` then, and not, for example, cancelled.
     pub(in crate::near) fn look(&self, waiter: &Waiter<P>, is_notified: impl Fn() -> bool) {
-        let word = self.0.load_hint();
-        let probes = || P::random_u32() % (WAITS_PER_PROBE << (word >> RARITY_SHIFT)) == 1;
-        if word & PAID_MASK < LOOKS_FROM && !probes() {
+        if self.0.load_hint() < LOOKS_FROM && P::random_u32() % WAITS_PER_PROBE != 1 {
             return;
         }
         let (mut spin, mut looked_ns) = (Spin::default(), 0);
@@ -146,26 +127,6 @@ mod tests {
         let idle = (0..100).take_while(|_| looks(&patience, false)).count();
         assert!(idle <= 8, "{idle} looks have not paid off");
         assert!(!looks(&patience, true));
-    }
-
-    #[test]
-    fn probes_become_rare_until_one_pays_off() {
-        SPINS_MAX.set(u32::MAX);
-        let patience = Patience::<OneThread>::default();
-        let are_there = |values: [u32; 5]| {
-            values.map(|random| {
-                RANDOM.set(random);
-                looks(&patience, false)
-            })
-        };
-        let [often, rare, rarest] =
-            [1 + WAITS_PER_PROBE, 1 + 2 * WAITS_PER_PROBE, 1 + (WAITS_PER_PROBE << RAREST)];
-        assert_eq!(are_there([often, often, rare, rare, rarest]), [true, false, true, false, true]);
-        (0..10).for_each(|_| assert_eq!(are_there([rarest; 5]), [true; 5]));
-        RANDOM.set(1);
-        assert!(looks(&patience, true));
-        RANDOM.set(often);
-        assert!(looks(&patience, false), "as at first");
     }
 
     #[test]
