@@ -171,8 +171,9 @@ pub trait Sections: Platform {
 ///   that, it is anonymous or has the thread's number. By the mark, a lock knows whether the caller
 ///   holds it.
 /// - [`processors`](Self::processors) is not 0.
-/// - [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only a value that it has loaded from
-///   the word, with that ordering, and for which `done` holds. A spinner relies on it for its turn.
+/// - If [`spin_on_owner`](Self::spin_on_owner) returns `Ok` with a value, it has loaded the value
+///   from the word, with that ordering, and `done` holds for it. A spinner relies on it for its
+///   turn.
 ///
 /// ```compile_fail,E0200
 /// use nearlock_core::platform::Platform;

@@ -31,4 +31,4 @@ pub use room::Room;
 pub use timed::{RawTimedLock, RawTimedRwLock};
 pub use wait_list::{WaitList, WakeList};
 pub use wait_lock::{WaitLock, locked};
-pub use waiter::{Call, Rest, Signal, Waiter};
+pub use waiter::{Call, Signal, SleepState, Waiter};

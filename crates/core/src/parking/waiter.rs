@@ -45,7 +45,7 @@ pub enum Signal {
 
 /// Whether the thread of a waiter is awake, as its record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum SleepState {
     /// The thread is awake.
     Awake,
     /// The thread sleeps until a signal or the end of its caller's limit, or is about to.
@@ -143,12 +143,12 @@ impl<P: Park> Waiter<P> {
 
     /// Whether the thread sleeps, and the signal that it has not taken yet. For a report about the
     /// waiter of another thread, which may change at any time. Orders nothing.
-    pub fn state(&self) -> (Rest, Option<Signal>) {
+    pub fn state(&self) -> (SleepState, Option<Signal>) {
         let word = self.signal.load(Relaxed);
         let rest = match word & (ASLEEP | BY_CLOCK) {
-            0 => Rest::Awake,
-            ASLEEP => Rest::Asleep,
-            _ => Rest::AsleepUntil,
+            0 => SleepState::Awake,
+            ASLEEP => SleepState::Asleep,
+            _ => SleepState::AsleepUntil,
         };
         let signal = match word & (WOKEN | GRANTED) {
             0 => None,

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nearlock_core::near::mutex::NearMutex;
-use nearlock_core::parking::Rest;
+use nearlock_core::parking::SleepState;
 use nearlock_core::platform::{Park, Platform};
 use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::schedule::Schedule;
@@ -112,8 +112,8 @@ fn the_threads_in_the_queue_of_the_mutex_are_named() {
             }
             is_over.store(true, Relaxed);
         });
-        let first_rest = || Some(mutex.diagnose().queue?.waiters().next()?.rest);
-        while first_rest() != Some(Rest::Asleep) {
+        let first_sleep = || Some(mutex.diagnose().queue?.waiters().next()?.sleep);
+        while first_sleep() != Some(SleepState::Asleep) {
             std::thread::yield_now();
         }
         let stall = watcher::report(&book);

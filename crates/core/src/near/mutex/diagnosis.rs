@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::hints::Visits;
 use super::queue::WaitQueue;
 use super::{FREE, NearMutex, NearPlatform};
-use crate::parking::{Rest, Signal, Waiter};
+use crate::parking::{Signal, SleepState, Waiter};
 use crate::platform::Atomic;
 
 /// The greatest number of waiters that a [`Diagnosis`] describes. It counts the others. With more,
@@ -54,7 +54,7 @@ pub struct WaiterState {
     /// The address of its record, which is on the stack of its thread.
     pub address: usize,
     /// Whether its thread sleeps.
-    pub rest: Rest,
+    pub sleep: SleepState,
     /// A signal that its thread has not seen yet.
     pub signal: Option<Signal>,
     /// What the mutex has noted about it.
@@ -66,9 +66,11 @@ pub struct WaiterState {
 pub struct Note {
     /// Whether the waiter has asked the next release to visit the chain.
     pub has_requested: bool,
+    /// Whether the waiter rests: it sleeps until its turn, and releases do not look after it.
+    pub is_resting: bool,
     /// Whether a release has taken the waiter out of the queue before, to compete with newcomers.
     pub was_dequeued: bool,
-    /// The NUMA node of its thread, modulo 255, if it is noted.
+    /// The NUMA node of its thread, modulo 127, if it is noted.
     pub numa_node: Option<u32>,
     /// For how long the waiter has been first, or others have been preferred to it, in ns. After
     /// 1.07 s it begins again at 0. `None`: neither, or the time is 0.
@@ -95,14 +97,14 @@ impl QueueState {
 
 impl WaiterState {
     fn of<P: NearPlatform>(waiter: &Waiter<P>) -> Self {
-        let (rest, signal) = waiter.state();
-        Self { address: ptr::from_ref(waiter).addr(), rest, signal, note: WaitQueue::note_of(waiter) }
+        let (sleep, signal) = waiter.state();
+        Self { address: ptr::from_ref(waiter).addr(), sleep, signal, note: WaitQueue::note_of(waiter) }
     }
 
     /// Whether the thread sleeps until a signal or the end of its caller's limit, and there is no
     /// signal.
     fn sleeps_on(&self) -> bool {
-        self.rest == Rest::Asleep && self.signal.is_none()
+        self.sleep == SleepState::Asleep && self.signal.is_none()
     }
 }
 
@@ -160,6 +162,9 @@ impl fmt::Display for Ms {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.has_requested { ", has made a wake request" } else { ", no wake request" })?;
+        if self.is_resting {
+            f.write_str(", rests until its turn")?;
+        }
         if self.was_dequeued {
             f.write_str(", was dequeued before")?;
         }
@@ -172,10 +177,10 @@ impl fmt::Display for Note {
 
 impl fmt::Display for WaiterState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.rest {
-            Rest::Awake => "awake",
-            Rest::Asleep => "asleep",
-            Rest::AsleepUntil => "asleep with an alarm",
+        f.write_str(match self.sleep {
+            SleepState::Awake => "awake",
+            SleepState::Asleep => "asleep",
+            SleepState::AsleepUntil => "asleep with an alarm",
         })?;
         f.write_str(match self.signal {
             None => "",
@@ -291,13 +296,24 @@ mod tests {
         let counted = (state.counted_waiters, state.counted_requests);
         assert_eq!((state.is_held, counted, queue.len), (true, (3, 1), 3));
         let seen: Vec<_> = queue.waiters().copied().collect();
-        let note =
-            Note { has_requested: true, was_dequeued: false, numa_node: Some(0), since_ns: Some(2 << 20) };
+        let note = Note {
+            has_requested: true,
+            is_resting: false,
+            was_dequeued: false,
+            numa_node: Some(0),
+            since_ns: Some(2 << 20),
+        };
         let address = |at: usize| (&raw const waiters[at]).addr();
-        assert_eq!(seen[0], WaiterState { address: address(0), rest: Rest::Asleep, signal: None, note });
+        assert_eq!(
+            seen[0],
+            WaiterState { address: address(0), sleep: SleepState::Asleep, signal: None, note }
+        );
         for at in [1, 2] {
             let note = Note { has_requested: false, numa_node: Some(at as u32), since_ns: None, ..note };
-            assert_eq!(seen[at], WaiterState { address: address(at), rest: Rest::Awake, signal: None, note });
+            assert_eq!(
+                seen[at],
+                WaiterState { address: address(at), sleep: SleepState::Awake, signal: None, note }
+            );
         }
         let text = state.to_string();
         let first = "\n  1. asleep, has made a wake request, NUMA node 0, first for 2.0 ms (modulo 1.07 s)\n";
@@ -353,15 +369,21 @@ mod tests {
 
     #[test]
     fn notes_and_signals_have_their_words() {
-        let note = Note { has_requested: false, was_dequeued: true, numa_node: None, since_ns: None };
-        let state = |rest, signal| WaiterState { address: 0, rest, signal, note }.to_string();
+        let note = Note {
+            has_requested: false,
+            is_resting: true,
+            was_dequeued: true,
+            numa_node: None,
+            since_ns: None,
+        };
+        let state = |sleep, signal| WaiterState { address: 0, sleep, signal, note }.to_string();
         assert_eq!(
-            state(Rest::AsleepUntil, Some(Signal::Woken)),
-            "asleep with an alarm, has been woken, no wake request, was dequeued before"
+            state(SleepState::AsleepUntil, Some(Signal::Woken)),
+            "asleep with an alarm, has been woken, no wake request, rests until its turn, was dequeued before"
         );
         assert_eq!(
-            state(Rest::Awake, Some(Signal::Granted)),
-            "awake, has been handed the mutex, no wake request, was dequeued before"
+            state(SleepState::Awake, Some(Signal::Granted)),
+            "awake, has been handed the mutex, no wake request, rests until its turn, was dequeued before"
         );
     }
 }

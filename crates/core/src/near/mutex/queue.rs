@@ -159,6 +159,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         let note = waiter.note.load(Relaxed);
         Note {
             has_requested: note & REQUEST != 0,
+            is_resting: note & RESTING != 0,
             was_dequeued: note & AGAIN != 0,
             numa_node: ((note & NODE) >> NODE_SHIFT).checked_sub(1),
             since_ns: (note >> SINCE_SHIFT != 0)

@@ -403,13 +403,18 @@ fn two_sleepers() -> [Waiter<OneThread>; 2] {
     std::array::from_fn(|_| Waiter::default())
 }
 
-/// Puts both waiters into the queue, and parks them. The first has made a wake request.
-fn fall_asleep(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
+/// Puts both waiters into the queue.
+fn join_both(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
     // SAFETY: they stay until they are out of the queue.
     unsafe {
         assert_eq!(WaitQueue::of(mutex).join(first, 0), Place::First);
         assert_eq!(WaitQueue::of(mutex).join(second, 0), Place::Behind);
     }
+}
+
+/// Puts both waiters into the queue, and parks them. The first has made a wake request.
+fn fall_asleep(mutex: &Mutex, waiters @ [first, second]: &[Waiter<OneThread>; 2]) {
+    join_both(mutex, waiters);
     WaitQueue::of(mutex).request(first);
     assert!(first.falls_asleep() && second.falls_asleep());
 }

@@ -43,9 +43,9 @@
 //! - A first that has made no wake request does so if the hints say that one thread may release the
 //!   mutex.
 //!
-//! All others take a free mutex at once. These are the first attempt of `lock`, `try_lock`, a first
-//! that has made a wake request, and a dequeued waiter: at its last attempt, or at its first if the
-//! mutex is not monopolised.
+//! All others take a free mutex at once. These are the first attempt of `lock`, `try_lock`, and a
+//! first that has made a wake request. A dequeued waiter does so at its last attempt. If the mutex
+//! is not monopolised, it also does so at its first one.
 //!
 //! **What a monopolised mutex costs.** One thread takes the mutex again and again, from its own
 //! cache, until its turn is over. Meanwhile one other thread is awake for a part of the time, and
@@ -186,6 +186,8 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 
     /// Whether the first in the queue rests, as far as is known.
+    // The hints come first: loom would not follow all orders of the reads of other threads and the
+    // writes of this one, if this one had read the same words before.
     fn is_first_resting(&self) -> bool {
         Self::hints(self).holders() == Holders::One
             && Self::count(self).read().has_waiters()

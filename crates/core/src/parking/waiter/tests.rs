@@ -44,18 +44,18 @@ fn a_grant_stays_and_goes_before_a_wake() {
 #[test]
 fn the_state_of_a_waiter_is_read_without_a_change() {
     let waiter = leaked(Place::default());
-    assert_eq!(waiter.state(), (Rest::Awake, None));
+    assert_eq!(waiter.state(), (SleepState::Awake, None));
     meanwhile(|| {
-        assert_eq!(waiter.state(), (Rest::Asleep, None));
+        assert_eq!(waiter.state(), (SleepState::Asleep, None));
         let call = waiter.wake();
-        assert_eq!(waiter.state(), (Rest::Asleep, Some(Signal::Woken)));
+        assert_eq!(waiter.state(), (SleepState::Asleep, Some(Signal::Woken)));
         call.expect("it sleeps").make();
     });
     assert_eq!(waiter.park(), Signal::Woken);
-    meanwhile(|| assert_eq!(waiter.state(), (Rest::AsleepUntil, None)));
+    meanwhile(|| assert_eq!(waiter.state(), (SleepState::AsleepUntil, None)));
     waiter.park_until(5);
     assert!(others_are_done());
     // SAFETY: alive.
     assert!(unsafe { Place::grant(waiter) }.is_none());
-    assert_eq!(waiter.state(), (Rest::Awake, Some(Signal::Granted)));
+    assert_eq!(waiter.state(), (SleepState::Awake, Some(Signal::Granted)));
 }
