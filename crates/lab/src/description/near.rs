@@ -12,12 +12,13 @@ pub const ALGORITHMS: &[Description] = &[
         fairness: "newcomers overtake the queue until its first waiter has looked for 20 to 32 us; \
                    then the next release hands over to it. A first waiter that sleeps, or has no \
                    processor, is overtaken for 2 ms. These times are 0.1 and 0.25 ms if one thread \
-                   takes the mutex again and again. The queue is first come, first served, with \
+                   takes the mutex again and again. But a first waiter that sleeps until its turn, \
+                   and has no processor then, is overtaken until it has one. The queue is first come, first served, with \
                    two exceptions. Waiters of one NUMA node go first for 1 ms, and then up to 32 \
                    that were moved together. A sleeper that is taken out of the queue to compete \
                    may join it again once, at its end",
-        source: "own: a plain store, an asymmetric fence, a table of words that tell of waiters, \
-                 and counting filters. Bounded barging as in WebKit's `WTF::Lock` and parking_lot; waiters of a NUMA node moved \
+        source: "own: a plain store, an asymmetric fence, a table of words that say whether a \
+                 waiter needs a release, and counting filters. Bounded barging as in WebKit's `WTF::Lock` and parking_lot; waiters of a NUMA node moved \
                  together as in shuffling locks (Kashyap et al., SOSP 2019)",
     },
     Description {
