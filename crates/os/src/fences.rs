@@ -114,6 +114,13 @@ pub fn register_membarrier() -> bool {
     decided(&KIND, sys::register_membarrier) == MEMBARRIER
 }
 
+/// Writes to the page of the word. So its first decision does not wait for the kernel to map the
+/// page, twice: for reading and for writing.
+pub(crate) fn map() {
+    // Relaxed: the word does not change. The compiler would make a load of a `fetch_or` of 0.
+    _ = KIND.compare_exchange(UNDECIDED, UNDECIDED, Relaxed, Relaxed);
+}
+
 /// How often a heavy side of this process has called membarrier.
 pub fn membarriers() -> u64 {
     MEMBARRIERS.load(Relaxed)

@@ -11,6 +11,9 @@
 //!
 //! `tests/start` checks this for a binary, a shared object, and a static library in a C program.
 //!
+//! It also writes to the page of the word that the first fence will write. Otherwise the first lock
+//! of the process would wait for two page faults.
+//!
 //! Whether fences rely on membarrier is not decided here, but by the first fence (`fences.rs`),
 //! because a program may install a filter of system calls in `main`.
 //!
@@ -25,7 +28,7 @@
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::{chains, sys, thread};
+use crate::{chains, fences, sys, thread};
 
 #[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 mod entries;
@@ -51,6 +54,7 @@ pub fn begin() {
     thread::watch_ends();
     sys::at_fork(after_fork);
     sys::register_membarrier();
+    fences::map();
     // Last, so that a thread that calls this in the meantime does not continue without the handler.
     // The handler is then installed twice: its second call in a child finds nothing left to do.
     // Ordering: Release, as above.
