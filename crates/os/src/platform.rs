@@ -163,17 +163,17 @@ unsafe impl<W: Wait> Schedule for Os<W> {
     fn should_give_way(spin: &mut Spin) -> bool {
         spin.turns = spin.turns.wrapping_add(1);
         spin.since_clock = spin.since_clock.saturating_add(1);
-        let is_first = spin.until_ns == 0;
-        if !is_first && spin.since_clock < LOOKS_PER_CLOCK {
+        if spin.turns == 1 && runs_one_at_a_time() {
+            // The thread that is waited for can hardly run meanwhile.
+            return true;
+        }
+        if spin.since_clock < LOOKS_PER_CLOCK {
             return false;
         }
         spin.since_clock = 0;
         let now_ns = sys::now_ns();
-        if is_first && runs_one_at_a_time() {
-            // The thread that is waited for can hardly run meanwhile.
-            return true;
-        }
-        if is_first {
+        if spin.until_ns == 0 {
+            // The budget begins now, and not with the first look: most spins are over before.
             spin.until_ns = now_ns.saturating_add(settings::setting(Setting::SpinBudgetNs));
         }
         now_ns >= spin.until_ns
@@ -340,6 +340,16 @@ mod tests {
     /// A spinner whose budget is spent, but that has not read the clock since.
     fn overdue() -> schedule::Spin {
         schedule::Spin { until_ns: 1, ..schedule::Spin::default() }
+    }
+
+    /// Most spins are over before. A reading takes longer than several looks.
+    #[test]
+    fn the_budget_begins_with_the_first_reading_of_the_clock() {
+        let mut spin = schedule::Spin::default();
+        let gave_way = (1..LOOKS_PER_CLOCK).any(|_| <Os>::should_give_way(&mut spin));
+        assert!(gave_way == runs_one_at_a_time() && spin.until_ns == 0);
+        <Os>::should_give_way(&mut spin);
+        assert!(spin.until_ns != 0);
     }
 
     #[test]
