@@ -170,6 +170,9 @@ impl<P: NearPlatform> NearCondvar<P> {
         // does not leave the queue while that is locked.
         let is_holder = queue.first(Queue::Shared).is_some() && unsafe { &*mutex }.is_held_by_caller();
         let count = queue.take(Queue::Shared, most, waiters);
+        if count != 0 {
+            queue.beside().patience.notified_by(P::mark());
+        }
         self.update(&queue);
         (count, mutex, if is_holder { Notifier::Holder } else { Notifier::Other })
     }

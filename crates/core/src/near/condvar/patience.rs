@@ -1,17 +1,20 @@
 //! Whether a waiter of a condition variable looks for its notification before it parks.
 //!
 //! ```text
-//! patience   0-15: how often looking has paid off lately
+//! patience   bits 24-31 the processor of the thread that notified last, as in its mark
+//!            0-3 paid: how often looking has paid off lately
 //!
-//!  n -> min(n + PAID, 15)   a look has ended with the notification
-//!  n -> max(n - 1, 0)       a look has ended without it
+//!  paid  n -> min(n + PAID, 15)   a look has ended with the notification
+//!        n -> max(n - 1, 0)       a look has ended without it
 //! ```
 //! A sleep and a wake-up take some microseconds of processor time, and longer until the thread
 //! runs. Threads that exchange messages through a short queue often notify each other sooner. So a
 //! waiter *looks* for its notification, for `LOOK_NS`, as long as that pays off in at least one of
 //! three waits. Otherwise it parks at once, and one of `WAITS_PER_PROBE` waiters looks to find out
-//! whether that has changed. The condition variables of a chain share the number. A waiter reads
-//! only its own record, so looking takes no cache line from another thread.
+//! whether that has changed. It does not do that if the last notification came from its own
+//! processor, since a notifier there cannot run while the waiter looks. The condition variables of
+//! a chain share the word. A waiter that looks reads only its own record, so it takes no cache line
+//! from another thread.
 //!
 //! A waiter does not look if the platform knows that only one thread of the process can run.
 //!
@@ -22,7 +25,7 @@
 
 use crate::parking::Waiter;
 use crate::platform::{Atomic, Park, Platform, Random};
-use crate::schedule::{Schedule, Spin};
+use crate::schedule::{Mark, Schedule, Spin};
 
 /// How long a waiter looks, in ns. About the processor time of a sleep and a wake-up. With 0.5 us,
 /// a bounded channel between eight threads seldom learns to look. With 5 us, it does so at once,
@@ -40,10 +43,12 @@ const PAID: u32 = 2;
 /// few looks in either direction.
 const LOOKS_FROM: u32 = 8;
 const MOST: u32 = 15;
+/// The bits of a [`Mark`] that have the processor.
+const PROCESSOR: u32 = 255 << 24;
 /// While looking does not pay off, one of so many waiters looks. The value was chosen. It costs a
-/// waiter `LOOK_NS` divided by this in the mean: 47 ns. Two threads that wake each other up on one
-/// processor take some microseconds for each wait (`nearlock bench --mode condvar`). At 1 each
-/// waiter looks. At a million a channel never learns to look.
+/// waiter `LOOK_NS` divided by this in the mean: 47 ns. A sleep and a wake-up take some
+/// microseconds (`nearlock bench --mode condvar`). At 1 each waiter looks. At a million a channel
+/// never learns to look.
 const WAITS_PER_PROBE: u32 = 64;
 
 /// See the [module](self). All zero: waiters park at once.
@@ -51,21 +56,41 @@ const WAITS_PER_PROBE: u32 = 64;
 pub struct Patience<P: Platform>(P::U32);
 
 impl<P: Platform> Patience<P> {
+    fn paid(&self) -> u32 {
+        self.0.load_hint() & MOST
+    }
+
     /// Notes the outcome of a look.
     fn note(&self, has_paid_off: bool) {
-        let paid = self.0.load_hint();
+        let paid = self.paid();
         let now = if has_paid_off { (paid + PAID).min(MOST) } else { paid.saturating_sub(1) };
-        if now != paid {
-            self.0.store_hint(now);
+        self.set(self.0.load_hint() & PROCESSOR | now);
+    }
+
+    /// Notes that a thread with this mark notifies a waiter.
+    pub(in crate::near) fn notified_by(&self, notifier: Mark) {
+        self.set(notifier.word() & PROCESSOR | self.paid());
+    }
+
+    fn set(&self, word: u32) {
+        if word != self.0.load_hint() {
+            self.0.store_hint(word);
         }
     }
 }
 
 impl<P: Park + Random + Schedule> Patience<P> {
+    /// Whether a waiter looks although looking does not pay off.
+    fn probes(&self) -> bool {
+        let notifier = Mark::from_word(self.0.load_hint() & PROCESSOR);
+        let is_here = notifier.is_some_and(|notifier| notifier.is_same_processor(P::mark()));
+        !is_here && P::random_u32() % WAITS_PER_PROBE == 1
+    }
+
     /// Looks for the waiter's signal for a while, if that has paid off lately. It has paid off if
     /// the waiter `is_notified` then, and not, for example, cancelled.
     pub(in crate::near) fn look(&self, waiter: &Waiter<P>, is_notified: impl Fn() -> bool) {
-        if self.0.load_hint() < LOOKS_FROM && P::random_u32() % WAITS_PER_PROBE != 1 {
+        if self.paid() < LOOKS_FROM && !self.probes() {
             return;
         }
         let (mut spin, mut looked_ns) = (Spin::default(), 0);
@@ -93,7 +118,7 @@ mod tests {
     use core::ptr;
 
     use super::*;
-    use crate::testing::{OneThread, PAUSES, RANDOM, SPINS_MAX, left_by_others, meanwhile};
+    use crate::testing::{OTHER, OneThread, PAUSES, PROCESSOR, RANDOM, SPINS_MAX, left_by_others, meanwhile};
 
     /// Whether a waiter looks that is signalled or not.
     fn looks(patience: &Patience<OneThread>, is_signalled: bool) -> bool {
@@ -127,6 +152,25 @@ mod tests {
         let idle = (0..100).take_while(|_| looks(&patience, false)).count();
         assert!(idle <= 8, "{idle} looks have not paid off");
         assert!(!looks(&patience, true));
+    }
+
+    /// The notifier can hardly run while the waiter looks.
+    #[test]
+    fn no_waiter_probes_that_was_last_notified_from_its_own_processor() {
+        SPINS_MAX.set(u32::MAX);
+        PROCESSOR.set(Some(3));
+        RANDOM.set(1);
+        let patience = Patience::<OneThread>::default();
+        let notified_on = |processor| patience.notified_by(Mark::new(OTHER, processor));
+        for (processor, probes) in [(Some(3), false), (Some(4), true), (None, true)] {
+            notified_on(processor);
+            assert_eq!(looks(&patience, true), probes, "{processor:?}");
+        }
+        while patience.paid() < LOOKS_FROM {
+            assert!(looks(&patience, true));
+        }
+        notified_on(Some(3));
+        assert!(looks(&patience, true), "looking pays off");
     }
 
     #[test]
