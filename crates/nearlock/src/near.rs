@@ -40,14 +40,14 @@ guarded! {
     ///
     /// Waiting: a waiter spins for some microseconds, and then joins the queue. The first waiter in
     /// the queue checks the mutex from time to time for 40 to 52 us, and then sleeps. If one thread
-    /// locks the mutex again and again, the first waiter sleeps for 0.1 ms in between. The other
+    /// locks the mutex again and again, the first waiter sleeps for 0.2 ms in between. The other
     /// waiters in the queue sleep at once. If no thread waits, `lock` is one swap, and `unlock` is
     /// a plain store.
     ///
     /// Fairness: newcomers overtake the queue until its first waiter has checked the mutex for 20
     /// to 32 us. The next unlock then hands the mutex over to it. If the first waiter sleeps, or
     /// has no processor, it is handed the mutex by the first unlock that checks the queue after 2
-    /// ms. If one thread locks the mutex again and again, these times are 0.1 ms and 0.25 ms, as
+    /// ms. If one thread locks the mutex again and again, these times are 0.2 ms and 0.35 ms, as
     /// long as sections are shorter than 77 us. Waiters do not spin for longer sections.
     /// Unlocks check the queue every 4 to 16 us, and at the latest after 4096 unlocks. The queue is
     /// first come, first served, with two exceptions. Waiters of one NUMA node go first for 1 ms,

@@ -58,8 +58,11 @@ fn count_of(event: LockEvent) -> u64 {
     Machine::current_counters().lock_events[event as usize]
 }
 
-/// The time that has passed since the moment in a note.
+/// The time that has passed since the moment in a note; 0 if there is none yet.
 fn ns_since(note: u32) -> u64 {
+    if note >> SINCE_SHIFT == 0 {
+        return 0;
+    }
     let now = (Sim::now_ns() >> UNIT_SHIFT) as u32;
     u64::from(now.wrapping_sub(note >> SINCE_SHIFT) << SINCE_SHIFT >> SINCE_SHIFT) << UNIT_SHIFT
 }

@@ -101,11 +101,11 @@
 //!    release sees the request, and so does that of a thread to which it hands the mutex.
 //! 4. *A release dequeued a waiter D, and so made a parked waiter F first.* It raised F's request
 //!    before it lowered D's. So each release that had to see D's request sees F's. D is awake, and
-//!    learns under the chain's lock that it was dequeued. If D takes the mutex, D's own release
-//!    sees F's request. D had parked without an alarm (cases 1, 3 and 4). So if D finds the mutex
-//!    held by a thread H, the release of H had to see D's request. (The release that dequeued D may
-//!    be late: it may have freed the mutex before it locked the chain. Then another thread may hold
-//!    the mutex.)
+//!    learns from its note that it was dequeued. The note was written after F's request was raised.
+//!    If D takes the mutex, D's own release sees F's request. D had parked without an alarm (cases
+//!    1, 3 and 4). So if D finds the mutex held by a thread H, the release of H had to see D's
+//!    request. (The release that dequeued D may be late: it may have freed the mutex before it
+//!    locked the chain. Then another thread may hold the mutex.)
 //! 5. *It became first in another way:* a waiter gave up, or a condition variable put it into an
 //!    empty queue. Or a monopolised mutex was handed over to the waiter before it. It is woken, and
 //!    reads the word. A holder that notifies the condition variable raises the request instead, as
@@ -153,14 +153,13 @@ const FREE: u32 = 0;
 
 /// How long a waiter is first in the queue for a monopolised mutex until a release hands over to it
 /// in any case, in ns, unless it rests. The waiter may then be parked, or have no processor.
-/// `TURN_NS` is 0.1 ms of it, and Linux lets timers be 0.05 ms late. The other 0.1 ms were chosen
+/// `TURN_NS` is 0.2 ms of it, and Linux lets timers be 0.05 ms late. The other 0.1 ms were chosen
 /// to be longer than most waiters take to wake up. A waiter without a processor usually waits for
 /// the holder's processor. The holder gives it up when it has to wait for the mutex itself. With
 /// 0.1 ms, and 0.05 ms for `TURN_NS`, much throughput is lost, because turns go to waiters that are
-/// about to wake up. With 0.5 ms and 0.3 ms the longest wait doubles (tried:
-/// docs/internals/tuning-mutex.md). At 0 the mutex is handed from one parked waiter to the next. At
-/// a second, a thread that gets no processor may wait for a second.
-const MONOPOLISED_DUE_NS: u64 = 250_000;
+/// about to wake up (tried: docs/internals/tuning-mutex.md). At 0 the mutex is handed from one
+/// parked waiter to the next. At a second, a thread that gets no processor may wait for a second.
+const MONOPOLISED_DUE_NS: u64 = 350_000;
 /// The same for a mutex that is not monopolised, in ns. After such a hand-over the mutex serves no
 /// thread until the waiter runs, and all threads that want it park. So the time is longer. It was
 /// chosen to be about a time slice of the scheduler. With 0.15 ms, threads that outnumber the
@@ -303,7 +302,7 @@ impl<P: NearPlatform> NearMutex<P> {
     ///
     /// If the number of waiters is a multiple of 1024, the count in the chain's filter may be 0. It
     /// is not 0 once the first in the queue has made a wake request. It does so at most 32 us after
-    /// it became first, or 100 us after that if the mutex is monopolised. Until then this releases
+    /// it became first, or 200 us after that if the mutex is monopolised. Until then this releases
     /// as `unlock` does.
     ///
     /// # Safety

@@ -11,7 +11,7 @@ pub const ALGORITHMS: &[Description] = &[
                   first in the queue looks, the others sleep. Waiters may give up",
         fairness: "newcomers overtake the queue until its first waiter has looked for 20 to 32 us; \
                    then the next release hands over to it. A first waiter that sleeps, or has no \
-                   processor, is overtaken for 2 ms. These times are 0.1 and 0.25 ms if one thread \
+                   processor, is overtaken for 2 ms. These times are 0.2 and 0.35 ms if one thread \
                    takes the mutex again and again. But a first waiter that sleeps until its turn, \
                    and has no processor then, is overtaken until it has one. The queue is first come, first served, with \
                    two exceptions. Waiters of one NUMA node go first for 1 ms, and then up to 32 \

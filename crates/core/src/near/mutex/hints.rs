@@ -4,7 +4,8 @@
 //! ```text
 //! releases    bits 16-31 how many there are between two visits to the chain
 //!             0-15 how many are left until the next visit
-//! looked_at   when a release last visited the chain, in units of 1024 ns
+//! looked_at   when a release last visited the chain, in units of 1024 ns; 0 if the next visit must
+//!             not be compared with that
 //! waits       bits 16-23 score of threads that found the holder on their own processor
 //!             0-15 how long the first in the queue has waited for a release, in the mean, in units
 //!             of 128 ns; 0 if the chain is not visited at each release
@@ -195,6 +196,16 @@ impl<P: Platform> Hints<P> {
         self.releases.load_hint()
     }
 
+    /// How many releases there were since [`releases`](Self::releases) had this value, while
+    /// threads waited. At most one of them may have visited the chain.
+    pub(super) fn releases_since(&self, before: u32) -> u32 {
+        let now = self.releases();
+        match before.checked_sub(now) {
+            Some(passed) if passed <= LEFT => passed,
+            _ => (before & LEFT) + 1 + (now >> STRIDE_SHIFT).saturating_sub(now & LEFT),
+        }
+    }
+
     /// Whether one release in `STRIDE_OFTEN`, or more, visits the chain while threads wait.
     pub(super) fn is_visited_often(&self) -> bool {
         self.releases() >> STRIDE_SHIFT <= STRIDE_OFTEN
@@ -249,6 +260,12 @@ impl<P: Platform> Hints<P> {
         }
     }
 
+    /// Notes that one thread may release the mutex, but leaves gaps.
+    pub(super) fn note_gaps(&self) {
+        let looker = self.looker.load_hint();
+        self.looker.store_hint(looker & !(MONOPOLISED | ROW));
+    }
+
     /// Notes that a mutex of the chain stayed free for a while, or is released by several threads.
     pub(super) fn note_shared(&self) {
         let looker = self.looker.load_hint();
@@ -277,9 +294,14 @@ impl<P: Clock + Schedule> Hints<P> {
     }
 
     /// Notes a visit to the chain by a release for which the first in the queue has waited for this
-    /// time, in units. Sets the number of releases until the next visit.
-    pub(super) fn looked(&self, first_units: u32, now: u32) {
-        let passed = now.wrapping_sub(self.looked_at.load_hint());
+    /// time, in units. `None`: it has become first at the last visit, or after that. Sets the
+    /// number of releases until the next visit.
+    pub(super) fn looked(&self, first_units: Option<u32>, now: u32) {
+        let (passed, first_units) = match (self.looked_at.load_hint(), first_units) {
+            (0, units) => (LOOK_UNITS, units.unwrap_or(0)),
+            (at, None) => (now.wrapping_sub(at), now.wrapping_sub(at)),
+            (at, Some(units)) => (now.wrapping_sub(at), units.min(now.wrapping_sub(at))),
+        };
         let stride = (self.releases() >> STRIDE_SHIFT).max(1);
         let stride = match passed {
             short if short < LOOK_UNITS / 2 => (stride * 2).min(STRIDE_MAX),
@@ -287,16 +309,16 @@ impl<P: Clock + Schedule> Hints<P> {
             _ => stride,
         };
         self.looked_at.store_hint(now);
-        self.note_first_wait(if stride == 1 { Some(first_units.min(passed)) } else { None });
+        self.note_first_wait(if stride == 1 { Some(first_units) } else { None });
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT, first_units);
     }
 
     /// Notes that releases visit the chain from now on. For a while they may not have done so. So
     /// the next visit, which may come soon, must not count as one that has come too soon or too
-    /// late.
+    /// late: it counts as one after `LOOK_UNITS`.
     pub(super) fn resume(&self) {
-        self.looked_at.store_hint(Self::now().wrapping_sub(LOOK_UNITS));
+        self.looked_at.store_hint(0);
     }
 
     /// Notes how long the first in the queue has waited for a release, in units of time. `None`:
@@ -352,9 +374,10 @@ mod tests {
     fn looks_come_after_about_the_same_time_however_often_there_are_releases() {
         for release_ns in [4, 100, 1000, 20_000] {
             let hints = Hints::<OneThread>::default();
+            NOW_NS.set(1_000_000);
             let mut between_ns = 0;
             for _ in 0..40 {
-                hints.looked(0, Hints::<OneThread>::now());
+                hints.looked(Some(0), Hints::<OneThread>::now());
                 between_ns = releases_to_look(&hints) as u64 * release_ns;
                 NOW_NS.set(NOW_NS.get() + between_ns);
             }
@@ -390,7 +413,7 @@ mod tests {
         let hints = Hints::<OneThread>::default();
         let look_as = |thread| {
             THREAD_ID.set(thread);
-            hints.looked(LOOK_UNITS, Hints::<OneThread>::now());
+            hints.looked(Some(LOOK_UNITS), Hints::<OneThread>::now());
         };
         for _ in 0..100 {
             look_as(OTHER);
@@ -410,7 +433,7 @@ mod tests {
     fn visit_after(hints: &Hints<OneThread>, units: u32, first_units: u32) {
         NOW_NS.set(NOW_NS.get() + (u64::from(units) << UNIT_SHIFT));
         THREAD_ID.set(if THREAD_ID.get() == OTHER { THIRD } else { OTHER });
-        hints.looked(first_units, Hints::<OneThread>::now());
+        hints.looked(Some(first_units), Hints::<OneThread>::now());
     }
 
     #[test]

@@ -2,17 +2,19 @@
 //! [mutex](super).
 //!
 //! ```text
-//! note of a waiter   bits 12-31 a time, in units of 1024 ns: since when the waiter is first, or
-//!                    since when others are preferred to it; 0: neither
+//! note of a waiter   bits 12-31 its stamp, a time in units of 1024 ns: since when the waiter is
+//!                    first, or since when others are preferred to it; 0: no stamp
 //!                    5-11 its NUMA node | 4 RESTING | 3 AGAIN | 2 DEQUEUED | 1 REQUEST
 //!                    0 GRANTED
 //!
-//! n: the NUMA node; since, passed: a time; s, *: any note
+//! n: the NUMA node; since, passed: a stamp; s, *: any note
 //!
 //!  0 -> n               it joins the queue behind others; its thread is on NUMA node n
 //!  n -> passed|n        it was next, and another waiter was preferred to it, at this time
-//!  * -> since|n         it is first from this time on: it joined an empty queue, or the waiter
-//!                       before it left
+//!  * -> n               it is first: it joined an empty queue, or the waiter before it left
+//!  n -> since|n         `stamp`, at once if it is awake. Otherwise it has made a wake request, and
+//!                       the next release stamps it. That saves one reading of the clock in each
+//!                       section of threads that sleep
 //!  s -> s|REQUEST       `raise`: one more wake request in the mutex's count; done nowhere else
 //!  s|REQUEST -> s       `lower`: it has been woken, or leaves
 //!  s -> s|RESTING       `rest`: it parks until its turn; back: `request`
@@ -34,13 +36,15 @@
 
 mod requests;
 
+use core::cell::OnceCell;
 use core::ptr;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::diagnosis::Note;
 use super::hints::{Hints, Holders, UNIT_SHIFT};
 use super::{DUE_NS, MONOPOLISED_DUE_NS, NODE_TURN_NS, NearMutex, Notifier};
 use crate::events::LockEvent;
+use crate::near::attention::Strength;
 use crate::near::{Near, NearPlatform};
 use crate::parking::chain::{Locked, Queue};
 use crate::parking::{Call, Waiter, WakeList};
@@ -57,6 +61,7 @@ const NODE: u32 = 127 << NODE_SHIFT;
 /// In 20 bits the time wraps around after 1.07 s. A waiter that has been first or passed over for
 /// so long seems to have just become so, and is due a moment later.
 const SINCE_SHIFT: u32 = 12;
+const SINCE: u32 = u32::MAX << SINCE_SHIFT;
 /// [`NODE_TURN_NS`] in units of time: 1 ms.
 const NODE_TURN_UNITS: u32 = (NODE_TURN_NS >> UNIT_SHIFT) as u32;
 /// Among how many waiters those of one NUMA node are searched for. It was chosen by simulation:
@@ -77,6 +82,8 @@ const MONOPOLISED_DUE_UNITS: u32 = (MONOPOLISED_DUE_NS >> UNIT_SHIFT) as u32;
 pub(super) enum Place {
     /// First in the queue.
     First,
+    /// First in the queue, with a wake request since it has joined. It can rely on this fence.
+    Requested(Strength),
     /// Behind others, or not in the queue.
     Behind,
     /// Taken out of the queue by a release, to compete with newcomers.
@@ -89,30 +96,42 @@ pub(super) struct Granted;
 
 /// See the [module](self). Dropping it unlocks the chain.
 #[must_use = "the chain is locked only as long as this lives"]
-pub(super) struct WaitQueue<'a, P: NearPlatform>(Locked<'a, P, Near>);
+pub(super) struct WaitQueue<'a, P: NearPlatform> {
+    chain: Locked<'a, P, Near>,
+    now: OnceCell<u32>,
+}
 
-impl<P: NearPlatform> WaitQueue<'_, P> {
+impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     /// The queue of the mutex at this address. The pointer is not dereferenced.
     pub(super) fn of(lock: *const NearMutex<P>) -> Self {
         // SAFETY: this is the mutex's own algorithm.
-        Self(unsafe { Locked::of(lock) })
+        Self::new(unsafe { Locked::of(lock) })
     }
 
     /// As [`of`](Self::of), but `None` if another thread has the chain locked for as long as a
     /// waiter would spin.
     pub(super) fn try_of(lock: *const NearMutex<P>) -> Option<Self> {
         // SAFETY: this is the mutex's own algorithm.
-        unsafe { Locked::try_of(lock) }.map(Self)
+        unsafe { Locked::try_of(lock) }.map(Self::new)
+    }
+
+    fn new(chain: Locked<'a, P, Near>) -> Self {
+        Self { chain, now: OnceCell::new() }
+    }
+
+    /// The time in units. The clock is read once for as long as the chain is locked.
+    pub(super) fn now(&self) -> u32 {
+        *self.now.get_or_init(Hints::<P>::now)
     }
 
     /// The waiters in the queue, in its order.
     pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter<P>> {
-        self.0.waiters(Queue::Exclusive)
+        self.chain.waiters(Queue::Exclusive)
     }
 
     /// The waiter that is first.
     pub(super) fn first(&self) -> Option<&Waiter<P>> {
-        self.0.first(Queue::Exclusive)
+        self.chain.first(Queue::Exclusive)
     }
 
     fn is_first(&self, waiter: &Waiter<P>) -> bool {
@@ -128,23 +147,46 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         }
     }
 
+    /// The place of a waiter that may have been woken. If it has been dequeued, or a grant is on its
+    /// way, its thread need not lock the chain to know that.
+    pub(super) fn place_of_woken(lock: *const NearMutex<P>, waiter: &Waiter<P>) -> Place {
+        // Ordering: Acquire, pairs with the Release in `wake_first`: the waiter may leave, and its
+        // own release sees the request of the next waiter.
+        match waiter.note.load(Acquire) {
+            DEQUEUED => Place::Dequeued,
+            GRANTED => Place::Behind,
+            _ => WaitQueue::of(lock).place_of(waiter),
+        }
+    }
+
     /// Whether the waiter has made a wake request. For the waiter of another thread, the chain must
     /// be locked.
     pub(super) fn has_requested(waiter: &Waiter<P>) -> bool {
         waiter.note.load(Relaxed) & REQUEST != 0
     }
 
-    /// Notes that the waiter is first from now on.
-    fn becomes_first(waiter: &Waiter<P>) {
-        let kept = waiter.note.load(Relaxed) & (NODE | AGAIN);
-        waiter.note.store(Hints::<P>::now() << SINCE_SHIFT | kept, Relaxed);
+    /// Notes that the waiter is first, or has been passed over, from now on.
+    fn stamp(&self, waiter: &Waiter<P>) {
+        // 0 stands for no stamp. One unit earlier is used instead.
+        let since = match self.now() << SINCE_SHIFT {
+            0 => SINCE,
+            since => since,
+        };
+        waiter.note.store(since | waiter.note.load(Relaxed) & !SINCE, Relaxed);
+    }
+
+    fn has_stamp(waiter: &Waiter<P>) -> bool {
+        waiter.note.load(Relaxed) & SINCE != 0
     }
 
     /// For how long the waiter has been first, or others have been preferred to it, in units of
-    /// time, at this moment. For the waiter of another thread, the chain must be locked.
+    /// time, at this moment; 0 without a stamp. For the waiter of another thread, the chain must be
+    /// locked.
     pub(super) fn first_for_units(first: &Waiter<P>, now: u32) -> u32 {
-        let since = first.note.load(Relaxed) >> SINCE_SHIFT;
-        now.wrapping_sub(since) << SINCE_SHIFT >> SINCE_SHIFT
+        match first.note.load(Relaxed) >> SINCE_SHIFT {
+            0 => 0,
+            since => now.wrapping_sub(since) << SINCE_SHIFT >> SINCE_SHIFT,
+        }
     }
 
     /// Notes the NUMA node of the waiter's thread.
@@ -162,7 +204,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             is_resting: note & RESTING != 0,
             was_dequeued: note & AGAIN != 0,
             numa_node: ((note & NODE) >> NODE_SHIFT).checked_sub(1),
-            since_ns: (note >> SINCE_SHIFT != 0)
+            since_ns: Self::has_stamp(waiter)
                 .then(|| u64::from(Self::first_for_units(waiter, Hints::<P>::now())) << UNIT_SHIFT),
         }
     }
@@ -178,26 +220,21 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     /// mutex is monopolised, because a turn of one thread outweighs where the next waiter is.
     fn choose_first(&self, node: u32) -> Option<&Waiter<P>> {
         let next = self.first()?;
-        let was_passed = next.note.load(Relaxed) >> SINCE_SHIFT != 0;
-        let is_due = was_passed && Self::first_for_units(next, Hints::<P>::now()) >= NODE_TURN_UNITS;
+        let was_passed = Self::has_stamp(next);
+        let is_due = was_passed && Self::first_for_units(next, self.now()) >= NODE_TURN_UNITS;
         let is_near = node == 0 || Self::node_of(next) == node;
         if is_near || is_due || self.holders() == Holders::One {
             return Some(next);
         }
-        let near = self.0.waiters(Queue::Exclusive).take(PREFERRED_AMONG);
+        let near = self.chain.waiters(Queue::Exclusive).take(PREFERRED_AMONG);
         let mut last = None;
         for waiter in near.filter(|waiter| Self::node_of(waiter) == node).take(PREFERRED) {
             // SAFETY: both waiters are in the queue, and are not the same.
-            unsafe { self.0.move_after(Queue::Exclusive, last, waiter) };
+            unsafe { self.chain.move_after(Queue::Exclusive, last, waiter) };
             last = Some(waiter);
         }
         if last.is_some() && !was_passed {
-            // 0 stands for "never passed over". One unit earlier is used instead.
-            let now = match Hints::<P>::now() << SINCE_SHIFT {
-                0 => u32::MAX << SINCE_SHIFT,
-                now => now,
-            };
-            next.note.store(next.note.load(Relaxed) | now, Relaxed);
+            self.stamp(next);
         }
         self.first()
     }
@@ -212,14 +249,13 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         Self::has_requested(first) && !first.is_asleep() || Self::first_for_units(first, now) >= due_units
     }
 
-    /// Puts the waiter at the end of the queue, and notes if it is first.
+    /// Puts the waiter at the end of the queue.
     ///
     /// Safety: the waiter is in no queue, and stays where it is until it is in none again.
     unsafe fn push(&self, waiter: &Waiter<P>) -> Place {
         let place = match self.first() {
             Some(_) => Place::Behind,
             None => {
-                Self::becomes_first(waiter);
                 self.watch();
                 Place::First
             }
@@ -235,7 +271,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     unsafe fn enqueue(&self, waiter: &Waiter<P>) {
         self.count().add_waiter();
         // SAFETY: the caller's.
-        unsafe { self.0.push(Queue::Exclusive, waiter) };
+        unsafe { self.chain.push(Queue::Exclusive, waiter) };
     }
 
     /// Takes the waiter out of the queue.
@@ -244,10 +280,11 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     unsafe fn dequeue(&self, waiter: *const Waiter<P>) {
         self.count().remove_waiter();
         // SAFETY: the caller's.
-        unsafe { self.0.remove(Queue::Exclusive, waiter) };
+        unsafe { self.chain.remove(Queue::Exclusive, waiter) };
     }
 
-    /// Puts the waiter of a thread on this NUMA node at the end of the queue.
+    /// Puts the waiter of a thread on this NUMA node at the end of the queue. While spinning is
+    /// futile, it makes its wake request at once if it is first.
     ///
     /// Safety: as [`push`](Self::push).
     pub(super) unsafe fn join(self, waiter: &Waiter<P>, node: u32) -> Place {
@@ -256,7 +293,14 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         }
         Self::note_node(waiter, node);
         // SAFETY: the caller's.
-        unsafe { self.push(waiter) }
+        let place = unsafe { self.push(waiter) };
+        if place == Place::First && self.chain.beside().hints.is_spinning_futile() {
+            return Place::Requested(self.request(waiter));
+        }
+        if place == Place::First {
+            self.stamp(waiter);
+        }
+        place
     }
 
     /// Lets the first of these waiters compete for the mutex, and puts the others at the end of the
@@ -291,22 +335,28 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
                     self.raise(&*first);
                     None
                 }
-                (true, Notifier::Other) => (*first).wake(),
+                (true, Notifier::Other) => self.tell(&*first),
                 (false, _) => Waiter::grant(first),
             }
         };
         self.make(call);
     }
 
-    /// Tells a waiter that it has become first. If it is parked, its request is raised instead, and
-    /// the next release of the mutex wakes it.
+    /// Tells a waiter that it has become first.
+    fn tell(&self, next: &Waiter<P>) -> Option<Call<P>> {
+        self.stamp(next);
+        next.wake()
+    }
+
+    /// As [`tell`](Self::tell). But if the waiter is parked, its request is raised instead, and the
+    /// next release of the mutex wakes it.
     fn tell_or_raise(&self, next: &Waiter<P>) -> Option<Call<P>> {
         if next.is_asleep() {
             self.raise(next);
             None
         } else {
             // It may have parked since the check.
-            next.wake()
+            self.tell(next)
         }
     }
 
@@ -323,7 +373,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             (None, false) => self.unwatch(),
         }
         let next = next?;
-        Self::becomes_first(next);
+        next.note.store(next.note.load(Relaxed) & !SINCE, Relaxed);
         tell(next)
     }
 
@@ -369,7 +419,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         let (next, call) = unsafe {
             let next = self.advance(first, |next| match holders {
                 Holders::Several => self.tell_or_raise(next),
-                Holders::One => next.wake(),
+                Holders::One => self.tell(next),
             });
             (*first).note.store(GRANTED, Relaxed);
             (next, Waiter::grant(first))
@@ -401,7 +451,9 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             // call is made, or until it has locked the chain.
             unsafe {
                 next_call = self.advance(first, |next| self.tell_or_raise(next));
-                (*first).note.store(DEQUEUED, Relaxed);
+                // Ordering: Release, pairs with the Acquire in `place_of_woken`. The request of the
+                // next waiter was raised before. This is the last access to the waiter.
+                (*first).note.store(DEQUEUED, Release);
             }
         }
         drop(self);
@@ -432,7 +484,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.lower(waiter);
         // SAFETY: the waiter is in the queue.
         unsafe { self.dequeue(waiter) };
-        let call = was_first.then(|| self.make_first(self.first(), waiter, Waiter::wake));
+        let call = was_first.then(|| self.make_first(self.first(), waiter, |next| self.tell(next)));
         self.make(call.flatten());
         Ok(())
     }

@@ -54,7 +54,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::NearMutex;
-use super::hints::{Hints, Holders};
+use super::hints::Holders;
 use super::queue::WaitQueue;
 use crate::near::NearPlatform;
 use crate::near::attention::{Attended, Attention};
@@ -82,13 +82,12 @@ impl<P: NearPlatform> NearMutex<P> {
                 self.free();
                 return queue.calm();
             }
-            let now = Hints::<P>::now();
             if to == To::Anybody {
-                queue.looked(now);
+                queue.looked();
             }
             let holders = queue.holders();
             match queue.first() {
-                Some(first) if to == To::First || WaitQueue::is_its_turn(first, holders, now) => {
+                Some(first) if to == To::First || WaitQueue::is_its_turn(first, holders, queue.now()) => {
                     let first = ptr::from_ref(first);
                     self.disown();
                     // SAFETY: the first in the queue; the caller holds the mutex.

@@ -27,12 +27,29 @@ use crate::schedule::Spin;
 /// (`nearlock measure`). It must not be 0: delays would not grow, and a spin would never read the
 /// clock again.
 pub(super) const LEAST_STRIDE_NS: u32 = 10;
-/// In how many reads in a row the mutex must be free to be found not monopolised. The shortest
-/// delay precedes each read: 60 ns in total, or six pauses. A mutex that is taken again at once and
-/// held for no time is free at every other read. So it passes the check once in 64 times. The value
-/// was chosen; no comparison with others is kept. At 0 each mutex passes. At a great value other
-/// threads take a free mutex before the check is over.
+/// In how many reads in a row the mutex must be free to be found not monopolised, if releases are
+/// not counted. The shortest delay precedes each read: 60 ns in total, or six pauses. A mutex that
+/// is taken again at once and held for no time is free at every other read. So it passes the check
+/// once in 64 times. The value was chosen; no comparison with others is kept. At 0 each mutex
+/// passes. At a great value other threads take a free mutex before the check is over.
 const PROBE_LOOKS: u32 = 6;
+/// The same while a waiter is first in the queue and does not rest: 30 ns, or three pauses. Then
+/// the number of releases tells whether a thread has taken the mutex in between. With
+/// `PROBE_LOOKS`, threads with 0.1 ms of think time between their sections were mistaken for
+/// threads without think time (tried: docs/internals/tuning-mutex.md). At 1, a thread whose cache
+/// line this thread has taken by its first read may have had no time to take the mutex again.
+const COUNTED_LOOKS: u32 = 3;
+/// For how long a newcomer that probes lets releases be counted, in ns. The mutex is monopolised if
+/// there are `PROBE_RELEASES` in that time: one in 25 ns. In that time, a mutex and its data do not
+/// get to another processor and back. So one thread that uses the mutex alone does more sections
+/// than two threads that exchange it. The values were chosen; no comparison with others is kept. At
+/// a great value of `PROBE_NS`, a probe holds the newcomer up. At 1 for `PROBE_RELEASES`, each
+/// mutex that is released meanwhile counts as monopolised.
+const PROBE_NS: u32 = 200;
+pub(super) const PROBE_RELEASES: u32 = 8;
+/// With more releases, the newcomer has lost its processor meanwhile: in `PROBE_NS` there are not
+/// so many sections.
+pub(super) const PROBE_RELEASES_MAX: u32 = 128;
 /// The longest delay between two reads of the first in the queue, in ns. With less, it takes the
 /// cache line of the word from a holder that locks again and again. With more, it notices late that
 /// the mutex is free. The value was chosen; no comparison with others is kept. It is an eighth of
@@ -54,6 +71,11 @@ const GAP_STRIDE_NS: u32 = 160;
 /// waiter delays a holder without think time, whose processor it may have. 20 us would be a tenth
 /// of a turn of 0.2 ms.
 const GAP_PATIENCE_NS: u64 = 6000;
+/// From this mean length on, in ns, gaps between critical sections are used by other threads: the
+/// mutex is not monopolised. The value was chosen: it is about the time of a transfer of a cache
+/// line between two cores (see `LEAST_STRIDE_NS`). No comparison with others is kept. At 0 no mutex
+/// is monopolised. At a second, threads with think time have turns.
+const GAP_NS: u64 = 30;
 /// How long the first in the queue spins before it parks until its turn or makes a wake request, in
 /// ns. It spins as long again before it parks without an alarm. The value was chosen; no comparison
 /// with others is kept. It is the default of `spin.budget-ns`, which is about the cost of a sleep
@@ -75,6 +97,8 @@ pub(super) enum SpinEnd {
     Signalled,
     /// With neither, since its time is over.
     Over,
+    /// The same, and it has seen gaps of [`GAP_NS`] and more ([`Taking::InGap`]).
+    Gaps,
 }
 
 /// The condition under which a thread takes the mutex.
@@ -86,6 +110,17 @@ pub(super) enum Taking {
     StaysFree,
     /// The same. The delays are so short that the thread misses few gaps, and it stops sooner.
     InGap,
+}
+
+/// What a thread has seen while it spun.
+#[derive(Clone, Copy, Default)]
+struct Sightings {
+    /// How often it has read the word.
+    reads: u32,
+    /// How often the mutex was free then.
+    free: u32,
+    /// The number of releases in the hints, at first.
+    releases: u32,
 }
 
 impl Taking {
@@ -120,6 +155,7 @@ impl<P: NearPlatform> NearMutex<P> {
         // The time of the spin begins again. The count of its reads does not.
         *spin = Spin { turns: spin.turns, ..Spin::default() };
         let (mut stride_ns, mut since_clock_ns, mut until_ns) = (LEAST_STRIDE_NS, CLOCK_NS, None);
+        let mut seen = Sightings { releases: Self::hints(self).releases(), ..Sightings::default() };
         loop {
             if P::should_give_way(spin) || self.place_of_holder(P::mark()) == HolderPlace::Here {
                 return SpinEnd::Over;
@@ -131,7 +167,7 @@ impl<P: NearPlatform> NearMutex<P> {
                     limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
                 });
                 if now_ns >= end_ns {
-                    return SpinEnd::Over;
+                    return self.end_of_spin(taking, seen);
                 }
                 since_clock_ns = 0;
             }
@@ -139,12 +175,25 @@ impl<P: NearPlatform> NearMutex<P> {
             since_clock_ns += stride_ns;
             stride_ns = (stride_ns * 2).min(taking.stride_max_ns());
             let is_free = self.word.load(Relaxed) == FREE;
+            seen.reads += 1;
+            seen.free += u32::from(is_free);
             if is_free && self.may_be_had(taking, spin) && self.take() {
                 return SpinEnd::Took;
             }
             if waiter.is_signalled() {
                 return SpinEnd::Signalled;
             }
+        }
+    }
+
+    /// How a spin ends whose time is over. The mutex was free for a part of the time. That is
+    /// divided by the number of releases.
+    fn end_of_spin(&self, taking: Taking, seen: Sightings) -> SpinEnd {
+        let releases = Self::hints(self).releases_since(seen.releases).max(1);
+        let free_ns = taking.patience_ns() * u64::from(seen.free) / u64::from(seen.reads.max(1));
+        match taking {
+            Taking::InGap if free_ns / u64::from(releases) >= GAP_NS => SpinEnd::Gaps,
+            _ => SpinEnd::Over,
         }
     }
 
@@ -159,11 +208,26 @@ impl<P: NearPlatform> NearMutex<P> {
     /// unless the first in the queue rests.
     pub(super) fn stays_free(&self, spin: &mut Spin) -> bool {
         let releases = Self::hints(self).releases();
-        let is_free = (0..PROBE_LOOKS).all(|_| {
+        let looks = match Self::attention(self).read().is_watched() {
+            true => COUNTED_LOOKS,
+            false => PROBE_LOOKS,
+        };
+        let is_free = (0..looks).all(|_| {
             Self::pause(LEAST_STRIDE_NS, spin);
             self.word.load(Relaxed) == FREE
         });
         is_free && Self::hints(self).releases() == releases
+    }
+
+    /// Finds out, as the first in the queue, whether releases are so frequent that the mutex is
+    /// monopolised. The word is not read meanwhile, so its cache line stays with the holder.
+    pub(super) fn probe(&self, spin: &mut Spin) {
+        let hints = Self::hints(self);
+        let before = hints.releases();
+        Self::pause(PROBE_NS, spin);
+        if (PROBE_RELEASES..PROBE_RELEASES_MAX).contains(&hints.releases_since(before)) {
+            hints.note_retaken();
+        }
     }
 
     /// Pauses for this time.

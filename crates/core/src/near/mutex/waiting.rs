@@ -6,15 +6,20 @@
 //! **A newcomer** reads the word `NEWCOMER_LOOKS` times. Then it yields its processor up to
 //! `NEWCOMER_YIELDS` times, and reads the word after each. Then it joins the queue. Newcomers to a
 //! monopolised mutex do not yield. A newcomer joins the queue at once while the first rests: the
-//! first has just made sure that the mutex is monopolised.
+//! first has just made sure that the mutex is monopolised. While no thread waits, one of
+//! `NEWCOMERS_PER_PROBE` newcomers *probes*. It joins the queue at once, so that releases are
+//! counted. If there are many of them in a short time, the mutex is monopolised.
 //!
 //! **The first in the queue** spins for `PATIENCE_NS`, with longer and longer delays. Meanwhile the
 //! mutex may have been released again and again, by the same thread. Then the first spins with
-//! short delays for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap between two
-//! critical sections. If it leaves none, the mutex counts as monopolised. Spinning does not help
-//! then, and the first *rests*: it parks with an alarm until its turn, `TURN_NS` after it became
-//! first. Meanwhile, releases neither count nor visit the chain. They cost as much as without
-//! waiters. A waiter that becomes first of a monopolised mutex begins with the short delays.
+//! short delays for `GAP_PATIENCE_NS`, to find out whether that thread leaves gaps between its
+//! critical sections. From the share of reads that find the mutex free, and from the number of
+//! releases, it knows the mean length of a gap. Below `GAP_NS` the mutex counts as monopolised.
+//! Spinning does not help then, and the first *rests*: it parks with an alarm until its turn,
+//! `TURN_NS` after it became first. Meanwhile, releases neither count nor visit the chain. They
+//! cost as much as without waiters. A waiter that becomes first of a monopolised mutex begins with
+//! the short delays. If it has the processor of the holder, the holder cannot release the mutex
+//! meanwhile, and the waiter rests at once.
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
 //! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`.
@@ -35,11 +40,10 @@
 //! its processor.
 //!
 //! **A free mutex is not always taken.** The thread that has released it may be about to take it
-//! again. So in some cases a thread that finds the mutex free reads the word `PROBE_LOOKS` times
-//! more. It takes the mutex only if it stays free, and if the hints count no release meanwhile.
+//! again. So in some cases a thread that finds the mutex free reads the word some times more. It
+//! takes the mutex only if it stays free, and if the hints count no release meanwhile.
 //!
 //! - Newcomers do so if the mutex is monopolised.
-//! - One of `NEWCOMERS_PER_PROBE` newcomers does so in any case, as long as no thread waits.
 //! - A first that has made no wake request does so if the hints say that one thread may release the
 //!   mutex.
 //!
@@ -51,7 +55,7 @@
 //! cache, until its turn is over. Meanwhile one other thread is awake for a part of the time, and
 //! newcomers spin for less than a microsecond. With a hand-over at each release, the cache lines of
 //! the mutex and of its data would move each time. With many threads, each has a turn, in the order
-//! of arrival. A turn takes 0.15 to 0.27 ms, if the first gets a processor when its alarm goes off.
+//! of arrival. A turn takes 0.25 to 0.37 ms, if the first gets a processor when its alarm goes off.
 //! It begins with `TURN_NS`, and with the 0.05 ms by which Linux lets timers be late. Then the
 //! first wakes up. If it does not rest yet, the turn ends at the latest at the first visit after
 //! the first is due (`MONOPOLISED_DUE_NS`), up to 16 us later. With 64 threads, a wait is up to 63
@@ -108,20 +112,21 @@ const NEWCOMER_STRIDE_NS: u32 = 80;
 /// At 0 threads that are ready wait for the end of a time slice more often. At a great value
 /// newcomers compete without order for longer, by a system call for each yield.
 const NEWCOMER_YIELDS: u32 = 7;
-/// While no thread waits, one of so many newcomers checks whether the mutex is monopolised before
-/// it takes it. The value was chosen; no comparison with others is kept. The check takes
-/// `PROBE_LOOKS` times `LEAST_STRIDE_NS`, or as many pauses: about 4 ns for each newcomer in the
-/// mean, or a third of a pause. At 1 each newcomer takes the mutex that much later. At a great
-/// value a mutex is seldom found monopolised until a waiter is first in the queue.
-const NEWCOMERS_PER_PROBE: u32 = 16;
+/// While no thread waits, one of so many newcomers probes. It was chosen by experiment. With 16,
+/// two threads that exchange a mutex after 0.1 ms of think time do less work: a probe takes
+/// `PROBE_NS`, and the chain is locked twice. With 256, a mutex with sections of 0 ns is sometimes
+/// found monopolised so late that throughput suffers (tried: docs/internals/tuning-mutex.md). At 1
+/// no newcomer spins.
+const NEWCOMERS_PER_PROBE: u32 = 128;
 /// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request,
 /// in ns. This is how long a thread may lock again and again before the next waiter has its turn.
 /// Each turn costs two wake-ups: that of the first by its alarm, and that of the next waiter. With
-/// 0.3 ms, throughput is hardly greater, and the longest wait is twice as long. With 0.05 ms, much
-/// throughput is lost. `MONOPOLISED_DUE_NS` was changed as well in both cases (tried:
+/// 0.1 ms, waits end sooner. But the wake-ups take some percent of the processor time. And of
+/// sections of 100 ns, more than one in a thousand begin with the wait for a turn. With 0.05 ms,
+/// much throughput is lost. `MONOPOLISED_DUE_NS` was changed as well in both cases (tried:
 /// docs/internals/tuning-mutex.md). At `GAP_PATIENCE_NS` or less, the first never parks until its
 /// turn. At a second, it may wait for a second.
-const TURN_NS: u64 = 100_000;
+const TURN_NS: u64 = 200_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
 /// How long the first in the queue parks with an alarm after its request, in ns, before it passes
 /// the heavy side of the fence and parks without. The fence interrupts all running threads of the
@@ -132,6 +137,15 @@ const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
 /// time. At 0 there is a fence for each sleep. At a second, such a waiter sleeps for a second.
 pub(super) const ALARM_NS: u64 = 1_300_000;
 
+/// What a newcomer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// It spins for the mutex, and then joins the queue.
+    Compete,
+    /// It joins the queue, and finds out how frequent releases are.
+    Probe,
+}
+
 impl<P: NearPlatform> NearMutex<P> {
     #[cold]
     #[inline(never)]
@@ -141,7 +155,10 @@ impl<P: NearPlatform> NearMutex<P> {
             let mark = Self::renew_mark();
             Self::hints(self).note_holder(self.place_of_holder(mark));
             let mut spin = Spin::default();
-            if self.take_as_newcomer(NEWCOMER_YIELDS, &mut spin, limit) {
+            let purpose = self.purpose_of_newcomer();
+            let has_taken =
+                purpose == Purpose::Compete && self.take_as_newcomer(NEWCOMER_YIELDS, &mut spin, limit);
+            if has_taken {
                 P::count(LockEvent::MutexOptLock);
                 return Ok(());
             }
@@ -150,7 +167,7 @@ impl<P: NearPlatform> NearMutex<P> {
             }
             P::assert_may_sleep();
             P::with_record(|waiter: &Waiter<P>| {
-                limit.watch(waiter, || self.join_queue(waiter, &mut spin, limit))
+                limit.watch(waiter, || self.join_queue(waiter, purpose, &mut spin, limit))
             })
         })
     }
@@ -185,6 +202,18 @@ impl<P: NearPlatform> NearMutex<P> {
         false
     }
 
+    /// What a newcomer does. It does not probe if it has the processor of the holder, which cannot
+    /// release the mutex meanwhile.
+    fn purpose_of_newcomer(&self) -> Purpose {
+        let hints = Self::hints(self);
+        let probes = P::random_u32() % NEWCOMERS_PER_PROBE == 1
+            && hints.holders() == Holders::Several
+            && !hints.is_spinning_futile()
+            && !Self::count(self).read().has_waiters()
+            && self.place_of_holder(P::mark()) != HolderPlace::Here;
+        if probes { Purpose::Probe } else { Purpose::Compete }
+    }
+
     /// Whether the first in the queue rests, as far as is known.
     // The hints come first: loom would not follow all orders of the reads of other threads and the
     // writes of this one, if this one had read the same words before.
@@ -198,8 +227,6 @@ impl<P: NearPlatform> NearMutex<P> {
     /// mutex stays free.
     fn take_free_as_newcomer(&self, spin: &mut Spin) -> bool {
         let hints = Self::hints(self);
-        let may_probe =
-            || P::random_u32() % NEWCOMERS_PER_PROBE == 0 && !Self::count(self).read().has_waiters();
         match hints.holders() {
             Holders::One => {
                 let takes = self.stays_free(spin) && self.take();
@@ -208,21 +235,26 @@ impl<P: NearPlatform> NearMutex<P> {
                 }
                 takes
             }
-            Holders::Several if may_probe() && !self.stays_free(spin) => {
-                hints.note_retaken();
-                false
-            }
             Holders::Several => self.take(),
         }
     }
 
     /// Joins the queue, and waits there.
-    fn join_queue(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+    fn join_queue(
+        &self,
+        waiter: &Waiter<P>,
+        purpose: Purpose,
+        spin: &mut Spin,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), GaveUp> {
         // Before the chain is locked, since this may be a system call.
         let node = P::numa_node();
         // SAFETY: the waiter is fresh. It leaves the queue below, or is dequeued, or is granted the
         // mutex, which is the last access to it by another thread.
         let place = unsafe { WaitQueue::of(self).join(waiter, node) };
+        if purpose == Purpose::Probe && place == Place::First {
+            self.probe(spin);
+        }
         self.wait_in_queue(waiter, place, spin, limit)
     }
 
@@ -236,33 +268,20 @@ impl<P: NearPlatform> NearMutex<P> {
     ) -> Result<(), GaveUp> {
         let mut how = LockEvent::MutexAtOnce;
         loop {
-            match place {
-                Place::First if self.take_as_first(waiter, spin, limit) => {
+            if self.take_at(place, waiter, spin, limit) {
+                if place != Place::Dequeued {
                     // SAFETY: the waiter is in the queue: we hold the mutex, so no other thread
                     // could hand it over.
                     unsafe { WaitQueue::of(self).leave_with_mutex(waiter) };
-                    P::count(how);
-                    return Ok(());
                 }
-                Place::Dequeued => {
-                    *spin = Spin::default();
-                    // It has been woken to compete, so it does not yield. It must not park before a
-                    // exchange has found the mutex held. `take_as_newcomer` alone may not read the
-                    // word at all, or may leave a free mutex.
-                    let takes_at_once = Self::hints(self).holders() == Holders::Several;
-                    if takes_at_once && self.take_if_free()
-                        || self.take_as_newcomer(0, spin, limit)
-                        || self.take()
-                    {
-                        P::count(how);
-                        return Ok(());
-                    }
-                    let node = P::numa_node();
-                    // SAFETY: the waiter has been dequeued; the rest is as in `join_queue`.
-                    place = unsafe { WaitQueue::of(self).join(waiter, node) };
-                    continue;
-                }
-                Place::First | Place::Behind => {}
+                P::count(how);
+                return Ok(());
+            }
+            if place == Place::Dequeued {
+                let node = P::numa_node();
+                // SAFETY: the waiter has been dequeued; the rest is as in `join_queue`.
+                place = unsafe { WaitQueue::of(self).join(waiter, node) };
+                continue;
             }
             if !waiter.is_signalled() {
                 how = LockEvent::MutexAfterSleep;
@@ -279,7 +298,7 @@ impl<P: NearPlatform> NearMutex<P> {
                 }
                 Ok(Signal::Woken) => {
                     Self::renew_mark();
-                    place = WaitQueue::of(self).place_of(waiter);
+                    place = WaitQueue::place_of_woken(self, waiter);
                 }
                 Err(why) => {
                     // SAFETY: the waiter is in the queue, or was taken out by another thread.
@@ -298,11 +317,29 @@ impl<P: NearPlatform> NearMutex<P> {
         }
     }
 
+    /// What a waiter does at this place before it parks. Returns whether it has taken the mutex.
+    fn take_at(&self, place: Place, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
+        match place {
+            Place::First => self.take_as_first(waiter, spin, limit),
+            Place::Requested(strength) => self.take_behind_fence(waiter, strength, limit),
+            Place::Behind => false,
+            Place::Dequeued => {
+                *spin = Spin::default();
+                // It has been woken to compete, so it does not yield. It must not park before an
+                // exchange has found the mutex held. `take_as_newcomer` alone may not read the word
+                // at all, or may leave a free mutex.
+                Self::hints(self).holders() == Holders::Several && self.take_if_free()
+                    || self.take_as_newcomer(0, spin, limit)
+                    || self.take()
+            }
+        }
+    }
+
     /// Locks the mutex for a waiter of a condition variable that another thread puts into the
     /// queue, now or soon. Returns without the mutex if the waiter has been notified alone, and so
     /// is not put into the queue. Its mark is [`TAKEN_OUT`](crate::parking::chain::TAKEN_OUT) then.
     pub(in crate::near) fn lock_when_requeued(&self, waiter: &Waiter<P>) {
-        let place = WaitQueue::of(self).place_of(waiter);
+        let place = WaitQueue::place_of_woken(self, waiter);
         // Without a limit it does not give up.
         _ = self.wait_in_queue(waiter, place, &mut Spin::default(), &Limit::NONE);
     }
@@ -326,7 +363,7 @@ impl<P: NearPlatform> NearMutex<P> {
         match end {
             SpinEnd::Took => true,
             SpinEnd::Signalled => false,
-            SpinEnd::Over => self.take_behind_fence(waiter, strength, limit),
+            SpinEnd::Over | SpinEnd::Gaps => self.take_behind_fence(waiter, strength, limit),
         }
     }
 
@@ -340,6 +377,10 @@ impl<P: NearPlatform> NearMutex<P> {
         limit: &Limit<'_, P>,
     ) -> SpinEnd {
         let hints = Self::hints(self);
+        let is_here = self.place_of_holder(P::mark()) == HolderPlace::Here;
+        if is_here && hints.holders() == Holders::One {
+            return self.rest_beside_holder(waiter, spin, limit);
+        }
         let releases = hints.releases();
         let mut end = match hints.holders() {
             Holders::One => self.look(waiter, Taking::InGap, spin, limit),
@@ -358,6 +399,10 @@ impl<P: NearPlatform> NearMutex<P> {
         match end {
             SpinEnd::Took => hints.note_shared(),
             SpinEnd::Signalled => {}
+            SpinEnd::Gaps => {
+                hints.note_gaps();
+                return SpinEnd::Over;
+            }
             SpinEnd::Over if limit.is_reached().is_some() => {}
             SpinEnd::Over if !is_known && !hints.has_one_looker() => hints.note_shared(),
             SpinEnd::Over => {
@@ -366,6 +411,17 @@ impl<P: NearPlatform> NearMutex<P> {
             }
         }
         end
+    }
+
+    /// The first in the queue for a mutex that counts as monopolised has the processor of the
+    /// holder. So it cannot find out whether the mutex still is monopolised, and rests.
+    fn rest_beside_holder(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> SpinEnd {
+        let end = self.park_until_turn(waiter, limit);
+        let is_left = end == SpinEnd::Over && self.word.load(Relaxed) == FREE && self.stays_free(spin);
+        if is_left {
+            Self::hints(self).note_shared();
+        }
+        if is_left && self.take() { SpinEnd::Took } else { end }
     }
 
     /// The first in the queue for a monopolised mutex rests: it parks until its turn.

@@ -13,25 +13,32 @@ use crate::platform::Atomic;
 impl<P: NearPlatform> WaitQueue<'_, P> {
     /// The mutex's count in the chain's filter.
     pub(super) fn count(&self) -> &Count<P> {
-        self.0.beside().filter.at(P::place_in_chain(self.0.address()))
+        self.chain.beside().filter.at(P::place_in_chain(self.chain.address()))
     }
 
     /// The attention word of the chain.
     fn attention(&self) -> Attention<'_, P> {
-        Attention::of(self.0.address())
+        Attention::of(self.chain.address())
     }
 
     /// Which threads release the mutex.
     pub(in crate::near::mutex) fn holders(&self) -> Holders {
-        self.0.beside().hints.holders()
+        self.chain.beside().hints.holders()
     }
 
     /// Notes that a release visits the chain. A chain that is seldom visited becomes weak, since
     /// the strong fences of releases cost more than they save.
-    pub(in crate::near::mutex) fn looked(&self, now: u32) {
-        let first_units = self.first().map_or(0, |first| Self::first_for_units(first, now));
-        let hints = &self.0.beside().hints;
-        hints.looked(first_units, now);
+    pub(in crate::near::mutex) fn looked(&self) {
+        let first = self.first();
+        let first_units = match first {
+            Some(first) if !Self::has_stamp(first) => {
+                self.stamp(first);
+                None
+            }
+            first => Some(first.map_or(0, |first| Self::first_for_units(first, self.now()))),
+        };
+        let hints = &self.chain.beside().hints;
+        hints.looked(first_units, self.now());
         if !hints.is_visited_often() {
             self.weaken();
         }
@@ -58,7 +65,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
 
     /// Makes a wake request for the first in the queue, which does not rest any more. Returns which
     /// fence of releases it can rely on.
-    pub(in crate::near::mutex) fn request(self, first: &Waiter<P>) -> Strength {
+    pub(in crate::near::mutex) fn request(&self, first: &Waiter<P>) -> Strength {
         let note = first.note.load(Relaxed);
         if note & RESTING != 0 {
             first.note.store(note & !RESTING, Relaxed);
@@ -77,13 +84,16 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         if note & (GRANTED | DEQUEUED | REQUEST | RESTING) == 0 {
             first.note.store(note | RESTING, Relaxed);
             self.unwatch();
+            if !Self::has_stamp(first) {
+                self.stamp(first);
+            }
         }
     }
 
     /// One more first does not rest.
     pub(super) fn watch(&self) {
         self.attention().watch();
-        self.0.beside().hints.resume();
+        self.chain.beside().hints.resume();
     }
 
     /// One first less does not rest.
@@ -98,7 +108,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
 
     /// Notes a release that has found no such first.
     pub(in crate::near::mutex) fn calm(&self) {
-        match self.0.beside().hints.is_visited_often() {
+        match self.chain.beside().hints.is_visited_often() {
             true => self.attention().calm(),
             false => self.weaken(),
         }
@@ -107,7 +117,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     /// Makes the chain weak, unless a waiter may rely on its strength.
     fn weaken(&self) {
         let is_strong = self.attention().read().strength() == Strength::Strong;
-        if is_strong && !self.0.beside().filter.has_requests() {
+        if is_strong && !self.chain.beside().filter.has_requests() {
             self.attention().weaken();
         }
     }

@@ -77,7 +77,7 @@ fn a_waiter_whose_limit_is_reached_does_not_park_again() {
 /// The holder does not run, or it has moved. It may run once this thread yields or sleeps.
 #[test]
 fn no_thread_spins_while_the_holder_has_its_processor() {
-    RANDOM.set(1);
+    RANDOM.set(2);
     for (processor, pauses) in [(Some(1), 0), (Some(2), 1), (None, 1)] {
         PROCESSOR.set(Some(1));
         let mutex = held();
@@ -132,4 +132,23 @@ fn no_thread_spins_or_yields_for_a_mutex_whose_releases_are_rare() {
         assert_eq!(HEAVIES.get() - heavies, fences);
         assert_eq!([MutexAfterSleep, MutexWake].map(events_of), before.map(|count| count + 1));
     }
+}
+
+/// So a sleep for each section costs neither a lock of the chain more, nor a reading of the clock.
+#[test]
+fn a_dequeued_waiter_need_not_lock_the_chain_and_the_next_one_is_stamped_by_the_next_release() {
+    let mutex = held();
+    let waiters = two_sleepers();
+    let [first, second] = &waiters;
+    fall_asleep(mutex, &waiters);
+    release(mutex);
+    assert_eq!(WaitQueue::note_of(second).since_ns, None);
+    let locked = WaitQueue::of(mutex);
+    assert_eq!(WaitQueue::place_of_woken(mutex, first), Place::Dequeued);
+    locked.looked();
+    drop(locked);
+    assert!(WaitQueue::note_of(second).since_ns.is_some());
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
+    assert!(is_quiet(mutex));
 }

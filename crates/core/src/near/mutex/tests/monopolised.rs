@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::near::mutex::hints::DOUBTS;
+use crate::near::mutex::spinning::{PROBE_RELEASES, PROBE_RELEASES_MAX};
 
 fn monopolised() -> &'static Mutex {
     let mutex = held();
@@ -57,7 +58,7 @@ fn the_first_in_line_looks_at_a_monopolised_mutex_for_a_moment_and_parks_until_i
     assert_eq!(end, SpinEnd::Over);
     let pauses = PAUSES.take();
     assert!(pauses.len() < 12 && pauses.iter().all(|pauses| *pauses <= 16), "{pauses:?}");
-    assert!((98_000..104_000).contains(&waited_ns), "{waited_ns} ns");
+    assert!((198_000..204_000).contains(&waited_ns), "{waited_ns} ns");
 }
 
 /// The sections are longer than the short spin. So the waiter does not see whether the mutex is
@@ -79,7 +80,7 @@ fn the_first_in_line_looks_longer_at_a_monopolised_mutex_that_is_not_released() 
 fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     let mutex = held();
     let hints = Mutex::hints(mutex);
-    (0..3).for_each(|_| hints.looked(100, Hints::<OneThread>::now()));
+    (0..3).for_each(|_| hints.looked(Some(100), Hints::<OneThread>::now()));
     assert!(hints.has_one_looker() && hints.holders() == Holders::Several);
     is_taken_again(mutex, 23, || release(mutex));
     let (end, _) = waits_as_first(mutex);
@@ -159,4 +160,97 @@ fn a_sleeper_of_a_monopolised_mutex_is_woken_in_line_and_has_its_turn_when_it_is
     // SAFETY: in the queue.
     assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
     assert!(is_quiet(mutex));
+}
+
+/// The thread that holds the mutex cannot release it before this one parks.
+#[test]
+fn the_first_in_line_rests_at_once_if_the_holder_has_its_processor() {
+    PROCESSOR.set(Some(1));
+    Mutex::renew_mark();
+    for left_free in 0..=DOUBTS {
+        let mutex = monopolised();
+        let hints = Mutex::hints(mutex);
+        for _ in 0..left_free {
+            meanwhile(|| release(mutex));
+            let (end, waited_ns) = waits_as_first(mutex);
+            assert_eq!(end, SpinEnd::Took);
+            assert!((198_000..204_000).contains(&waited_ns), "{waited_ns} ns");
+            assert!(others_are_done() && mutex.is_locked());
+        }
+        let is_shared = left_free == DOUBTS;
+        assert_eq!(hints.holders() == Holders::Several, is_shared, "left free {left_free} times");
+    }
+    let mutex = monopolised();
+    let (end, waited_ns) = waits_as_first(mutex);
+    assert_eq!(end, SpinEnd::Over);
+    assert!((198_000..204_000).contains(&waited_ns), "{waited_ns} ns");
+    assert!(PAUSES.take().is_empty());
+}
+
+/// Locks the mutex as a newcomer that probes. Meanwhile the holder releases the mutex so many
+/// times, and takes it again. Returns which threads release the mutex, as far as is known then.
+fn found_by_probe(releases: u32) -> Holders {
+    let mutex = held();
+    let hints = Mutex::hints(mutex);
+    NOW_NS.set(NOW_NS.get() + 1_000_000);
+    // Many releases between two visits.
+    (0..10).for_each(|_| hints.looked(Some(0), Hints::<OneThread>::now()));
+    meanwhile(move || {
+        for _ in 0..releases {
+            release(mutex);
+            // SAFETY: free.
+            assert!(unsafe { mutex.try_lock(&()) });
+        }
+        meanwhile(|| release(mutex));
+    });
+    RANDOM.set(1);
+    // SAFETY: another thread has released it by then.
+    unsafe { mutex.lock(&()) };
+    RANDOM.set(0);
+    assert!(others_are_done() && is_quiet(mutex));
+    hints.holders()
+}
+
+#[test]
+fn a_newcomer_that_probes_finds_out_how_frequent_releases_are() {
+    assert_eq!(found_by_probe(0), Holders::Several);
+    assert_eq!(found_by_probe(PROBE_RELEASES - 1), Holders::Several);
+    assert_eq!(found_by_probe(PROBE_RELEASES), Holders::One);
+    assert_eq!(found_by_probe(PROBE_RELEASES_MAX - 1), Holders::One);
+    assert_eq!(found_by_probe(PROBE_RELEASES_MAX), Holders::Several, "it has lost its processor");
+}
+
+/// A thread releases the mutex, and takes it again, by turns: at each of its next chances to act.
+/// There is so much time between two of them.
+fn alternates(mutex: &'static Mutex, step_ns: u64, chances: u32) {
+    meanwhile(move || {
+        NOW_NS.set(NOW_NS.get() + step_ns);
+        match mutex.is_locked() {
+            true => release(mutex),
+            // SAFETY: free.
+            false => assert!(unsafe { mutex.try_lock(&()) }),
+        }
+        if chances > 0 {
+            alternates(mutex, step_ns, chances - 1);
+        }
+    });
+}
+
+#[test]
+fn a_mutex_is_not_monopolised_if_the_gaps_are_long_although_no_spin_meets_one() {
+    for (step_ns, expected) in [(10, SpinEnd::Over), (100, SpinEnd::Gaps)] {
+        let mutex = monopolised();
+        NOW_NS.set(NOW_NS.get() + 1_000_000);
+        (0..10).for_each(|_| Mutex::hints(mutex).looked(Some(0), Hints::<OneThread>::now()));
+        SPINS_MAX.set(10_000);
+        let waiter = Waiter::<OneThread>::default();
+        // SAFETY: it stays until it is out of the queue.
+        assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
+        alternates(mutex, step_ns, 10_000);
+        let end = mutex.look(&waiter, Taking::InGap, &mut Spin::default(), &Limit::NONE);
+        assert_eq!(end, expected, "gaps of {step_ns} ns");
+        left_by_others();
+        // SAFETY: in the queue.
+        assert_eq!(unsafe { WaitQueue::of(mutex).give_up(&waiter) }, Ok(()));
+    }
 }

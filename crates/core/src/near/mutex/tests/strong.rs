@@ -9,7 +9,7 @@ pub(super) fn rarely_released() -> &'static Mutex {
     let hints = Mutex::hints(mutex);
     for _ in 0..20 {
         NOW_NS.set(NOW_NS.get() + 1_000_000);
-        hints.looked(1000, Hints::<OneThread>::now());
+        hints.looked(Some(1000), Hints::<OneThread>::now());
     }
     assert!(hints.is_spinning_futile());
     mutex
@@ -60,9 +60,14 @@ fn a_chain_that_is_visited_often_stays_strong_until_no_thread_has_waited_for_man
 fn a_chain_whose_sections_become_short_becomes_weak_although_threads_wait() {
     let mutex = rarely_released();
     strengthen(mutex);
-    let waiter = Waiter::<OneThread>::default();
-    // SAFETY: it stays until it is out of the queue.
-    assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
+    let [requested, waiter] = [(); 2].map(|()| Waiter::<OneThread>::default());
+    // SAFETY: they stay until they are out of the queue.
+    unsafe {
+        let place = WaitQueue::of(mutex).join(&requested, 0);
+        assert_eq!(place, Place::Requested(Strength::Strong));
+        assert_eq!(WaitQueue::of(mutex).join(&waiter, 0), Place::Behind);
+        assert_eq!(WaitQueue::of(mutex).give_up(&requested), Ok(()));
+    }
     let releases = (0..1000).take_while(|_| {
         release(mutex);
         // SAFETY: free.
