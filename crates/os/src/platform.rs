@@ -163,8 +163,9 @@ unsafe impl<W: Wait> Schedule for Os<W> {
     fn should_give_way(spin: &mut Spin) -> bool {
         spin.turns = spin.turns.wrapping_add(1);
         spin.since_clock = spin.since_clock.saturating_add(1);
-        if spin.turns == 1 && runs_one_at_a_time() {
-            // The thread that is waited for can hardly run meanwhile.
+        let is_first = spin.until_ns == 0 && spin.since_clock == 1;
+        if is_first && (runs_one_at_a_time() || settings::setting(Setting::SpinBudgetNs) == 0) {
+            // The thread that is waited for can hardly run meanwhile, or no thread is to spin.
             return true;
         }
         if spin.since_clock < LOOKS_PER_CLOCK {

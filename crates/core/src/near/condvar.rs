@@ -97,7 +97,7 @@ use super::mutex::{NearMutex, Notifier};
 use super::{Near, NearPlatform};
 use crate::events::LockEvent;
 use crate::parking::chain::{self, Queue, TAKEN_OUT};
-use crate::parking::{GaveUp, Limit, Signal, Waiter, WakeList};
+use crate::parking::{GaveUp, Limit, Waiter, WakeList};
 use crate::platform::{Atomic, Platform};
 use crate::raw::RawLock;
 
@@ -282,11 +282,11 @@ impl<P: NearPlatform> NearCondvar<P> {
         mutex: &NearMutex<P>,
         limit: &Limit<'_, P>,
     ) -> Result<(), Unnotified> {
-        let mut signal = Signal::Woken;
+        let mut signal = None;
         self.look_for_signal(waiter);
         while !self.has_taken_out(waiter) {
             match waiter.park_within(limit) {
-                Ok(seen) => signal = seen,
+                Ok(seen) => signal = Some(seen),
                 Err(why) if self.gives_up(waiter) => {
                     P::count(LockEvent::CondvarGiveUp);
                     // SAFETY: the node is (), and the caller of `wait` unlocks the mutex.
@@ -296,9 +296,7 @@ impl<P: NearPlatform> NearCondvar<P> {
                 Err(_) => P::count(LockEvent::CondvarLate),
             }
         }
-        if signal != Signal::Granted {
-            mutex.lock_when_requeued(waiter);
-        }
+        mutex.lock_when_requeued(waiter, signal);
         // A waiter that was put into the mutex's queue has the mutex's mark, and the mutex. Any
         // other waiter was notified alone.
         if waiter.mark.load(Relaxed) == TAKEN_OUT {

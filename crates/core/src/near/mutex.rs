@@ -143,7 +143,7 @@ use self::queue::WaitQueue;
 use self::releasing::To;
 use super::attention::Attention;
 use super::{Near, NearPlatform};
-use crate::parking::chain::Chains;
+use crate::parking::chain::{Chains, TAKEN_OUT};
 use crate::parking::{GaveUp, Limit, RawTimedLock, Waiter, WakeList};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
@@ -229,6 +229,14 @@ impl<P: NearPlatform> NearMutex<P> {
     /// anonymous -> mark, after a hand-over to the caller.
     fn note_grant(&self) {
         self.word.store(Self::renew_mark().word(), Relaxed);
+    }
+
+    /// The same, if the waiter was handed the mutex. A waiter of a condition variable may have been
+    /// granted its notification instead.
+    fn note_grant_to(&self, waiter: &Waiter<P>) {
+        if waiter.mark.load(Relaxed) != TAKEN_OUT {
+            self.note_grant();
+        }
     }
 
     /// Notes the caller's number and present processor in its mark.

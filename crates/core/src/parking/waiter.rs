@@ -6,9 +6,10 @@
 //!  0 -> ASLEEP            `park`: there is no signal yet
 //!  0 -> ASLEEP|BY_CLOCK   `park_until`: the same
 //!  * -> *|WOKEN           `wake`: look again
-//!  * -> *|GRANTED         `grant`: the lock is yours
+//!  * -> *|GRANTED         `grant`: the lock is yours, or whatever else the lock has noted
 //!  * -> *&GRANTED         `park` takes the signal; GRANTED stays
 //!  * -> *&!(ASLEEP|BY_CLOCK)   `park_until` ends
+//!  * -> 0                 `forget_signal`: for another wait
 //! ```
 //! A waiter lies in the stack frame of its thread, in a queue that the lock's `wait_lock` protects.
 //!
@@ -110,7 +111,8 @@ impl<P: Park> Waiter<P> {
         unsafe { Self::signal_at(self, WOKEN) }
     }
 
-    /// Hands the lock over to a waiter that has been taken out of its queue.
+    /// Hands the lock over to a waiter that has been taken out of its queue, or whatever else the
+    /// lock has noted on the waiter.
     ///
     /// # Safety
     ///
@@ -156,6 +158,11 @@ impl<P: Park> Waiter<P> {
             _ => Some(Signal::Granted),
         };
         (rest, signal)
+    }
+
+    /// Forgets all signals, for another wait. The waiter is in no queue, and no thread refers to it.
+    pub(crate) fn forget_signal(&self) {
+        self.signal.store(0, Relaxed);
     }
 
     /// Takes the signal, if there is one.

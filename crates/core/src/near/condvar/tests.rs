@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::events::LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
-use crate::parking::Cancellation;
+use crate::parking::{Cancellation, Signal};
 use crate::raw::RawTryLock;
 use crate::schedule::Sections;
 use crate::testing::{
@@ -360,7 +360,7 @@ impl Crowd {
             Happening::Runs => {
                 if let Some(first) = reference.queued.pop_front() {
                     // By then the next waiter in the queue has been told to look.
-                    self.mutex.lock_when_requeued(&self.waiters[first]);
+                    self.mutex.lock_when_requeued(&self.waiters[first], None);
                     unlock(&self.mutex);
                     if let Some(next) = reference.queued.front() {
                         assert!(self.waiters[*next].is_signalled());

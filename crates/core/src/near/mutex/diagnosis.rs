@@ -73,7 +73,8 @@ pub struct Note {
     /// The NUMA node of its thread, modulo 127, if it is noted.
     pub numa_node: Option<u32>,
     /// For how long the waiter has been first, or others have been preferred to it, in ns. After
-    /// 1.07 s it begins again at 0. `None`: neither, or the time is 0.
+    /// 1.07 s it begins again at 0. `None`: neither, or it is first since the last visit, and the next
+    /// one notes the time.
     pub since_ns: Option<u64>,
 }
 
@@ -195,7 +196,9 @@ impl fmt::Display for Visits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { is_monopolised, releases_left, releases_between, last_ago_ns } = *self;
         f.write_str(if is_monopolised { "monopolised" } else { "shared" })?;
-        write!(f, "; a release last visited the chain {} ago", Ms(last_ago_ns))?;
+        if let Some(last_ago_ns) = last_ago_ns {
+            write!(f, "; a release last visited the chain {} ago", Ms(last_ago_ns))?;
+        }
         write!(f, ", and {releases_left} of {releases_between} releases are left until the next visit")
     }
 }

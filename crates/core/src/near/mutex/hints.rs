@@ -166,8 +166,9 @@ pub struct Visits {
     pub releases_left: u32,
     /// How many releases there were between the last two visits.
     pub releases_between: u32,
-    /// The time since the last visit, in ns. After 73 minutes it begins again at 0.
-    pub last_ago_ns: u64,
+    /// The time since the last visit, in ns. After 73 minutes it begins again at 0. `None`: there was
+    /// none since the first in the queue joined it, or since it rested.
+    pub last_ago_ns: Option<u64>,
 }
 
 /// See the [module](self). All zero: nothing is known.
@@ -197,11 +198,12 @@ impl<P: Platform> Hints<P> {
     }
 
     /// How many releases there were since [`releases`](Self::releases) had this value, while
-    /// threads waited. At most one of them may have visited the chain.
+    /// threads waited. At most one of them may have visited the chain, and there were fewer than
+    /// there are between two visits. Otherwise the result is too small.
     pub(super) fn releases_since(&self, before: u32) -> u32 {
         let now = self.releases();
         match before.checked_sub(now) {
-            Some(passed) if passed <= LEFT => passed,
+            Some(passed) if before >> STRIDE_SHIFT == now >> STRIDE_SHIFT => passed,
             _ => (before & LEFT) + 1 + (now >> STRIDE_SHIFT).saturating_sub(now & LEFT),
         }
     }
@@ -284,21 +286,22 @@ impl<P: Clock + Schedule> Hints<P> {
     /// The hints in words, for a report.
     pub(super) fn read(&self) -> Visits {
         let releases = self.releases();
-        let passed = Self::now().wrapping_sub(self.looked_at.load_hint());
+        let looked_at = self.looked_at.load_hint();
+        let passed = Self::now().wrapping_sub(looked_at);
         Visits {
             is_monopolised: self.holders() == Holders::One,
             releases_left: releases & LEFT,
             releases_between: releases >> STRIDE_SHIFT,
-            last_ago_ns: u64::from(passed) << UNIT_SHIFT,
+            last_ago_ns: (looked_at != 0).then(|| u64::from(passed) << UNIT_SHIFT),
         }
     }
 
     /// Notes a visit to the chain by a release for which the first in the queue has waited for this
     /// time, in units. `None`: it has become first at the last visit, or after that. Sets the
-    /// number of releases until the next visit.
-    pub(super) fn looked(&self, first_units: Option<u32>, now: u32) {
+    /// number of releases until the next visit. Returns how long the first has waited, at most.
+    pub(super) fn looked(&self, first_units: Option<u32>, now: u32) -> u32 {
         let (passed, first_units) = match (self.looked_at.load_hint(), first_units) {
-            (0, units) => (LOOK_UNITS, units.unwrap_or(0)),
+            (0, units) => (units.unwrap_or(0).max(LOOK_UNITS), units.unwrap_or(0)),
             (at, None) => (now.wrapping_sub(at), now.wrapping_sub(at)),
             (at, Some(units)) => (now.wrapping_sub(at), units.min(now.wrapping_sub(at))),
         };
@@ -312,11 +315,12 @@ impl<P: Clock + Schedule> Hints<P> {
         self.note_first_wait(if stride == 1 { Some(first_units) } else { None });
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT, first_units);
+        first_units
     }
 
     /// Notes that releases visit the chain from now on. For a while they may not have done so. So
-    /// the next visit, which may come soon, must not count as one that has come too soon or too
-    /// late: it counts as one after `LOOK_UNITS`.
+    /// the next visit, which may come soon, must not count as one that has come too soon: it counts
+    /// as one after `LOOK_UNITS`, or after the first has waited.
     pub(super) fn resume(&self) {
         self.looked_at.store_hint(0);
     }
@@ -361,130 +365,4 @@ impl<P: Platform> Default for Hints<P> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{NOW_NS, OTHER, OneThread, THIRD, THREAD_ID};
-
-    /// The number of releases until the next visit, including the release that visits.
-    fn releases_to_look(hints: &Hints<OneThread>) -> usize {
-        (1..).find(|_| hints.is_time_to_look()).unwrap()
-    }
-
-    #[test]
-    fn looks_come_after_about_the_same_time_however_often_there_are_releases() {
-        for release_ns in [4, 100, 1000, 20_000] {
-            let hints = Hints::<OneThread>::default();
-            NOW_NS.set(1_000_000);
-            let mut between_ns = 0;
-            for _ in 0..40 {
-                hints.looked(Some(0), Hints::<OneThread>::now());
-                between_ns = releases_to_look(&hints) as u64 * release_ns;
-                NOW_NS.set(NOW_NS.get() + between_ns);
-            }
-            let unit_ns = u64::from(LOOK_UNITS) << UNIT_SHIFT;
-            let most_ns = (unit_ns * 2 + 1024).max(2 * release_ns);
-            assert!(
-                between_ns <= most_ns + release_ns,
-                "{between_ns} ns between looks, releases each {release_ns} ns"
-            );
-            assert!(
-                between_ns >= unit_ns / 4,
-                "{between_ns} ns between looks, releases each {release_ns} ns"
-            );
-        }
-    }
-
-    #[test]
-    fn it_is_monopolised_until_it_has_stayed_free_several_times() {
-        let hints = Hints::<OneThread>::default();
-        assert_eq!(hints.holders(), Holders::Several);
-        hints.note_retaken();
-        for _ in 0..DOUBTS {
-            assert_eq!(hints.holders(), Holders::One);
-            hints.note_shared();
-        }
-        assert_eq!(hints.holders(), Holders::Several);
-        hints.note_shared();
-        assert_eq!(hints.holders(), Holders::Several);
-    }
-
-    #[test]
-    fn a_thread_that_looks_again_and_again_monopolises() {
-        let hints = Hints::<OneThread>::default();
-        let look_as = |thread| {
-            THREAD_ID.set(thread);
-            hints.looked(Some(LOOK_UNITS), Hints::<OneThread>::now());
-        };
-        for _ in 0..100 {
-            look_as(OTHER);
-            look_as(THIRD);
-        }
-        assert!(!hints.may_have_one_holder() && !hints.has_one_looker());
-        look_as(THIRD);
-        assert!(hints.has_one_looker() && hints.holders() == Holders::Several);
-        (0..LOOKS_IN_ROW).for_each(|_| look_as(OTHER));
-        assert_eq!(hints.holders(), Holders::Several);
-        assert!(hints.may_have_one_holder());
-        look_as(OTHER);
-        assert_eq!(hints.holders(), Holders::One);
-    }
-
-    /// Visits the chain after this time, in units, as two threads that exchange the mutex.
-    fn visit_after(hints: &Hints<OneThread>, units: u32, first_units: u32) {
-        NOW_NS.set(NOW_NS.get() + (u64::from(units) << UNIT_SHIFT));
-        THREAD_ID.set(if THREAD_ID.get() == OTHER { THIRD } else { OTHER });
-        hints.looked(Some(first_units), Hints::<OneThread>::now());
-    }
-
-    #[test]
-    fn releases_are_rare_while_the_first_waits_long_for_each() {
-        let hints = Hints::<OneThread>::default();
-        let visits_until = |units: u32, first_units: u32, is_rare: bool| {
-            (0..1000)
-                .take_while(|_| hints.is_spinning_futile() != is_rare)
-                .map(|_| visit_after(&hints, units, first_units))
-                .count()
-        };
-        assert!((1..10).contains(&visits_until(200, 150, true)));
-        hints.note_retaken();
-        assert_eq!(hints.holders(), Holders::Several, "spinning is not for long sections");
-        assert!((1..10).contains(&visits_until(40, 40, false)), "shorter sections");
-        assert_eq!(hints.holders(), Holders::One);
-        assert_eq!(visits_until(1000, 10, true), 1000, "seldom released, since no thread waits");
-        assert!((1..10).contains(&visits_until(200, 150, true)));
-        assert_eq!(visits_until(1, 150, false), 1, "there are several releases between two visits");
-    }
-
-    #[test]
-    fn spinning_is_futile_for_long_sections_of_holders_without_a_processor() {
-        let hints = Hints::<OneThread>::default();
-        let find = |places: &[HolderPlace], times: usize| {
-            (0..times).flat_map(|_| places).for_each(|place| hints.note_holder(*place));
-        };
-        find(&[HolderPlace::Here], 100);
-        assert!(!hints.is_spinning_futile(), "sections are short");
-        (0..8).for_each(|_| visit_after(&hints, 20, 20));
-        assert!(hints.is_spinning_futile());
-        find(&[HolderPlace::Unknown], 1000);
-        assert!(hints.is_spinning_futile());
-        find(&[HolderPlace::Elsewhere], 100);
-        assert!(!hints.is_spinning_futile());
-        let (rarely, often) = ([HolderPlace::Elsewhere; 6], [HolderPlace::Elsewhere; 4]);
-        find(&[&rarely[..], &[HolderPlace::Here]].concat(), 100);
-        assert!(!hints.is_spinning_futile());
-        find(&[&often[..], &[HolderPlace::Here]].concat(), 100);
-        assert!(hints.is_spinning_futile());
-        (0..20).for_each(|_| visit_after(&hints, 20, 2));
-        assert!(!hints.is_spinning_futile(), "sections are short again");
-    }
-
-    #[test]
-    fn a_single_long_wait_makes_no_release_rare_for_long() {
-        let hints = Hints::<OneThread>::default();
-        visit_after(&hints, 1 << 20, 1 << 19);
-        for _ in 0..4 {
-            visit_after(&hints, 20, 20);
-        }
-        assert!(!hints.is_spinning_futile());
-    }
-}
+mod tests;

@@ -12,9 +12,9 @@
 //!  0 -> n               it joins the queue behind others; its thread is on NUMA node n
 //!  n -> passed|n        it was next, and another waiter was preferred to it, at this time
 //!  * -> n               it is first: it joined an empty queue, or the waiter before it left
-//!  n -> since|n         `stamp`, at once if it is awake. Otherwise it has made a wake request, and
-//!                       the next release stamps it. That saves one reading of the clock in each
-//!                       section of threads that sleep
+//!  n -> since|n         `stamp`, at once if it is told so. Otherwise its wake request was raised,
+//!                       and the next release that visits the chain stamps it, with the time of the
+//!                       visit before. That saves a reading of the clock when threads sleep
 //!  s -> s|REQUEST       `raise`: one more wake request in the mutex's count; done nowhere else
 //!  s|REQUEST -> s       `lower`: it has been woken, or leaves
 //!  s -> s|RESTING       `rest`: it parks until its turn; back: `request`
@@ -38,7 +38,7 @@ mod requests;
 
 use core::cell::OnceCell;
 use core::ptr;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::diagnosis::Note;
 use super::hints::{Hints, Holders, UNIT_SHIFT};
@@ -47,7 +47,7 @@ use crate::events::LockEvent;
 use crate::near::attention::Strength;
 use crate::near::{Near, NearPlatform};
 use crate::parking::chain::{Locked, Queue};
-use crate::parking::{Call, Waiter, WakeList};
+use crate::parking::{Call, SleepState, Waiter, WakeList};
 use crate::platform::Atomic;
 
 const GRANTED: u32 = 1;
@@ -147,16 +147,10 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
         }
     }
 
-    /// The place of a waiter that may have been woken. If it has been dequeued, or a grant is on its
-    /// way, its thread need not lock the chain to know that.
-    pub(super) fn place_of_woken(lock: *const NearMutex<P>, waiter: &Waiter<P>) -> Place {
-        // Ordering: Acquire, pairs with the Release in `wake_first`: the waiter may leave, and its
-        // own release sees the request of the next waiter.
-        match waiter.note.load(Acquire) {
-            DEQUEUED => Place::Dequeued,
-            GRANTED => Place::Behind,
-            _ => WaitQueue::of(lock).place_of(waiter),
-        }
+    /// Whether a waiter that has taken a grant has been dequeued. Otherwise it has been handed the
+    /// mutex, or its notification.
+    pub(super) fn is_dequeued(granted: &Waiter<P>) -> bool {
+        granted.note.load(Relaxed) == DEQUEUED
     }
 
     /// Whether the waiter has made a wake request. For the waiter of another thread, the chain must
@@ -165,10 +159,10 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
         waiter.note.load(Relaxed) & REQUEST != 0
     }
 
-    /// Notes that the waiter is first, or has been passed over, from now on.
-    fn stamp(&self, waiter: &Waiter<P>) {
+    /// Notes since when the waiter is first, or has been passed over.
+    fn stamp(&self, waiter: &Waiter<P>, since: u32) {
         // 0 stands for no stamp. One unit earlier is used instead.
-        let since = match self.now() << SINCE_SHIFT {
+        let since = match since << SINCE_SHIFT {
             0 => SINCE,
             since => since,
         };
@@ -234,7 +228,7 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
             last = Some(waiter);
         }
         if last.is_some() && !was_passed {
-            self.stamp(next);
+            self.stamp(next, self.now());
         }
         self.first()
     }
@@ -290,17 +284,20 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     pub(super) unsafe fn join(self, waiter: &Waiter<P>, node: u32) -> Place {
         if waiter.note.load(Relaxed) == DEQUEUED {
             waiter.note.store(AGAIN, Relaxed);
+            waiter.forget_signal();
         }
         Self::note_node(waiter, node);
         // SAFETY: the caller's.
         let place = unsafe { self.push(waiter) };
-        if place == Place::First && self.chain.beside().hints.is_spinning_futile() {
-            return Place::Requested(self.request(waiter));
-        }
         if place == Place::First {
-            self.stamp(waiter);
+            self.stamp(waiter, self.now());
         }
-        place
+        match place {
+            Place::First if self.chain.beside().hints.is_spinning_futile() => {
+                Place::Requested(self.request(waiter))
+            }
+            place => place,
+        }
     }
 
     /// Lets the first of these waiters compete for the mutex, and puts the others at the end of the
@@ -344,7 +341,7 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
 
     /// Tells a waiter that it has become first.
     fn tell(&self, next: &Waiter<P>) -> Option<Call<P>> {
-        self.stamp(next);
+        self.stamp(next, self.now());
         next.wake()
     }
 
@@ -439,26 +436,25 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     /// release.
     pub(super) fn wake_first(self, holders: Holders) {
         let Some(first) = self.first().filter(|first| Self::has_requested(first)) else { return };
-        let Some(call) = first.wake() else { return };
-        P::count(LockEvent::MutexWake);
         let was_dequeued = first.note.load(Relaxed) & AGAIN != 0;
-        let mut next_call = None;
-        if holders == Holders::One || was_dequeued || call.is_by_clock() {
+        let is_asleep = first.state().0 == SleepState::Asleep;
+        if holders == Holders::One || was_dequeued || !is_asleep {
+            let Some(call) = first.wake() else { return };
+            P::count(LockEvent::MutexWake);
             self.lower(first);
-        } else {
-            let first = ptr::from_ref(first);
-            // SAFETY: the waiter is the first in the queue. It stays, since it is parked until the
-            // call is made, or until it has locked the chain.
-            unsafe {
-                next_call = self.advance(first, |next| self.tell_or_raise(next));
-                // Ordering: Release, pairs with the Acquire in `place_of_woken`. The request of the
-                // next waiter was raised before. This is the last access to the waiter.
-                (*first).note.store(DEQUEUED, Release);
-            }
+            return self.make(Some(call));
         }
+        P::count(LockEvent::MutexWake);
+        let first = ptr::from_ref(first);
+        // SAFETY: the waiter is the first in the queue. It stays until it is granted, since a
+        // waiter that was taken out of the queue does not leave by itself.
+        let (next, call) = unsafe {
+            let next = self.advance(first, |next| self.tell_or_raise(next));
+            (*first).note.store(DEQUEUED, Relaxed);
+            (next, Waiter::grant(first))
+        };
         drop(self);
-        call.make();
-        next_call.into_iter().for_each(Call::make);
+        [call, next].into_iter().flatten().for_each(Call::make);
     }
 
     /// Leaves the queue without the mutex. A waiter that becomes first by that is woken, and reads

@@ -35,7 +35,7 @@ pub(super) const LEAST_STRIDE_NS: u32 = 10;
 const PROBE_LOOKS: u32 = 6;
 /// The same while a waiter is first in the queue and does not rest: 30 ns, or three pauses. Then
 /// the number of releases tells whether a thread has taken the mutex in between. With
-/// `PROBE_LOOKS`, threads with 0.1 ms of think time between their sections were mistaken for
+/// `PROBE_LOOKS`, threads with 0.1 us of think time between their sections were mistaken for
 /// threads without think time (tried: docs/internals/tuning-mutex.md). At 1, a thread whose cache
 /// line this thread has taken by its first read may have had no time to take the mutex again.
 const COUNTED_LOOKS: u32 = 3;
@@ -121,6 +121,8 @@ struct Sightings {
     free: u32,
     /// The number of releases in the hints, at first.
     releases: u32,
+    /// When the clock was read first, in ns.
+    begin_ns: u64,
 }
 
 impl Taking {
@@ -163,11 +165,12 @@ impl<P: NearPlatform> NearMutex<P> {
             if since_clock_ns >= CLOCK_NS {
                 let now_ns = P::now_ns();
                 let end_ns = *until_ns.get_or_insert_with(|| {
+                    seen.begin_ns = now_ns;
                     let end_ns = now_ns.saturating_add(taking.patience_ns());
                     limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
                 });
                 if now_ns >= end_ns {
-                    return self.end_of_spin(taking, seen);
+                    return self.end_of_spin(taking, seen, now_ns);
                 }
                 since_clock_ns = 0;
             }
@@ -188,9 +191,10 @@ impl<P: NearPlatform> NearMutex<P> {
 
     /// How a spin ends whose time is over. The mutex was free for a part of the time. That is
     /// divided by the number of releases.
-    fn end_of_spin(&self, taking: Taking, seen: Sightings) -> SpinEnd {
+    fn end_of_spin(&self, taking: Taking, seen: Sightings, now_ns: u64) -> SpinEnd {
         let releases = Self::hints(self).releases_since(seen.releases).max(1);
-        let free_ns = taking.patience_ns() * u64::from(seen.free) / u64::from(seen.reads.max(1));
+        let spun_ns = now_ns.saturating_sub(seen.begin_ns);
+        let free_ns = spun_ns.saturating_mul(seen.free.into()) / u64::from(seen.reads.max(1));
         match taking {
             Taking::InGap if free_ns / u64::from(releases) >= GAP_NS => SpinEnd::Gaps,
             _ => SpinEnd::Over,

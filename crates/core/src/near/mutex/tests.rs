@@ -19,7 +19,7 @@ use crate::events::LockEvent::{
 use crate::near::condvar::NearCondvar;
 use crate::near::mutex::queue::Place;
 use crate::parking::GaveUp::{Cancelled, TimedOut};
-use crate::parking::chain::{Locked, Queue, TAKEN_OUT};
+use crate::parking::chain::{Locked, Queue};
 use crate::parking::{Cancellation, Signal, Waiter};
 use crate::platform::Clock;
 use crate::schedule::Spin;
@@ -435,7 +435,7 @@ fn a_release_dequeues_a_sleeper_and_the_next_release_the_next_one() {
     release(mutex);
     assert!(!mutex.is_locked() && second.is_signalled() && is_quiet(mutex));
     // A waiter that has been dequeued once is woken in the queue.
-    assert_eq!((first.park(), second.park()), (Signal::Woken, Signal::Woken));
+    assert_eq!((first.park(), second.park()), (Signal::Granted, Signal::Granted));
     // SAFETY: free; and as above.
     unsafe {
         assert!(mutex.try_lock(&()));
@@ -492,6 +492,6 @@ fn a_waiter_that_was_granted_its_notification_leaves_the_word_alone() {
     waiter.mark.store(TAKEN_OUT, Relaxed);
     // SAFETY: it stays for ever.
     unsafe { Waiter::grant(waiter) };
-    acting(OTHER, || mutex.lock_when_requeued(waiter));
+    acting(OTHER, || mutex.lock_when_requeued(waiter, None));
     assert!(mutex.is_held_by_caller());
 }

@@ -91,7 +91,6 @@ use super::{FREE, NearMutex};
 use crate::events::LockEvent;
 use crate::near::NearPlatform;
 use crate::near::attention::Strength;
-use crate::parking::chain::TAKEN_OUT;
 use crate::parking::{GaveUp, Limit, Signal, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
@@ -113,7 +112,7 @@ const NEWCOMER_STRIDE_NS: u32 = 80;
 /// newcomers compete without order for longer, by a system call for each yield.
 const NEWCOMER_YIELDS: u32 = 7;
 /// While no thread waits, one of so many newcomers probes. It was chosen by experiment. With 16,
-/// two threads that exchange a mutex after 0.1 ms of think time do less work: a probe takes
+/// two threads that exchange a mutex after 0.1 us of think time do less work: a probe takes
 /// `PROBE_NS`, and the chain is locked twice. With 256, a mutex with sections of 0 ns is sometimes
 /// found monopolised so late that throughput suffers (tried: docs/internals/tuning-mutex.md). At 1
 /// no newcomer spins.
@@ -288,17 +287,18 @@ impl<P: NearPlatform> NearMutex<P> {
                 P::count(LockEvent::MutexSleep);
             }
             match waiter.park_within(limit) {
+                Ok(Signal::Granted) if WaitQueue::is_dequeued(waiter) => {
+                    Self::renew_mark();
+                    place = Place::Dequeued;
+                }
                 Ok(Signal::Granted) => {
-                    // A waiter of a condition variable may have been granted its notification.
-                    if waiter.mark.load(Relaxed) != TAKEN_OUT {
-                        self.note_grant();
-                    }
+                    self.note_grant_to(waiter);
                     P::count(how);
                     return Ok(());
                 }
                 Ok(Signal::Woken) => {
                     Self::renew_mark();
-                    place = WaitQueue::place_of_woken(self, waiter);
+                    place = WaitQueue::of(self).place_of(waiter);
                 }
                 Err(why) => {
                     // SAFETY: the waiter is in the queue, or was taken out by another thread.
@@ -336,10 +336,17 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 
     /// Locks the mutex for a waiter of a condition variable that another thread puts into the
-    /// queue, now or soon. Returns without the mutex if the waiter has been notified alone, and so
-    /// is not put into the queue. Its mark is [`TAKEN_OUT`](crate::parking::chain::TAKEN_OUT) then.
-    pub(in crate::near) fn lock_when_requeued(&self, waiter: &Waiter<P>) {
-        let place = WaitQueue::place_of_woken(self, waiter);
+    /// queue, now or soon. The waiter has taken this signal meanwhile. Returns without the mutex if
+    /// the waiter has been notified alone, and so is not put into the queue. Its mark is
+    /// [`TAKEN_OUT`](crate::parking::chain::TAKEN_OUT) then.
+    pub(in crate::near) fn lock_when_requeued(&self, waiter: &Waiter<P>, signal: Option<Signal>) {
+        let place = match signal {
+            Some(Signal::Granted) if WaitQueue::is_dequeued(waiter) => Place::Dequeued,
+            Some(Signal::Granted) => return self.note_grant_to(waiter),
+            Some(Signal::Woken) => WaitQueue::of(self).place_of(waiter),
+            // Its signal is still to come.
+            None => Place::Behind,
+        };
         // Without a limit it does not give up.
         _ = self.wait_in_queue(waiter, place, &mut Spin::default(), &Limit::NONE);
     }
@@ -378,6 +385,9 @@ impl<P: NearPlatform> NearMutex<P> {
     ) -> SpinEnd {
         let hints = Self::hints(self);
         let is_here = self.place_of_holder(P::mark()) == HolderPlace::Here;
+        if limit.is_reached().is_some() {
+            return SpinEnd::Over;
+        }
         if is_here && hints.holders() == Holders::One {
             return self.rest_beside_holder(waiter, spin, limit);
         }

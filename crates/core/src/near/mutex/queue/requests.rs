@@ -29,16 +29,17 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     /// Notes that a release visits the chain. A chain that is seldom visited becomes weak, since
     /// the strong fences of releases cost more than they save.
     pub(in crate::near::mutex) fn looked(&self) {
-        let first = self.first();
-        let first_units = match first {
-            Some(first) if !Self::has_stamp(first) => {
-                self.stamp(first);
-                None
-            }
-            first => Some(first.map_or(0, |first| Self::first_for_units(first, self.now()))),
-        };
         let hints = &self.chain.beside().hints;
-        hints.looked(first_units, self.now());
+        let first = self.first();
+        let stamped = first.filter(|first| Self::has_stamp(first));
+        let units = match (first, stamped) {
+            (None, _) => Some(0),
+            (_, stamped) => stamped.map(|first| Self::first_for_units(first, self.now())),
+        };
+        let units = hints.looked(units, self.now());
+        if let Some(first) = first.filter(|first| !Self::has_stamp(first)) {
+            self.stamp(first, self.now().wrapping_sub(units));
+        }
         if !hints.is_visited_often() {
             self.weaken();
         }
@@ -85,7 +86,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             first.note.store(note | RESTING, Relaxed);
             self.unwatch();
             if !Self::has_stamp(first) {
-                self.stamp(first);
+                self.stamp(first, self.now());
             }
         }
     }

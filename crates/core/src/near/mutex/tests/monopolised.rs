@@ -80,7 +80,9 @@ fn the_first_in_line_looks_longer_at_a_monopolised_mutex_that_is_not_released() 
 fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     let mutex = held();
     let hints = Mutex::hints(mutex);
-    (0..3).for_each(|_| hints.looked(Some(100), Hints::<OneThread>::now()));
+    for _ in 0..3 {
+        hints.looked(Some(100), Hints::<OneThread>::now());
+    }
     assert!(hints.has_one_looker() && hints.holders() == Holders::Several);
     is_taken_again(mutex, 23, || release(mutex));
     let (end, _) = waits_as_first(mutex);
@@ -185,6 +187,20 @@ fn the_first_in_line_rests_at_once_if_the_holder_has_its_processor() {
     assert_eq!(end, SpinEnd::Over);
     assert!((198_000..204_000).contains(&waited_ns), "{waited_ns} ns");
     assert!(PAUSES.take().is_empty());
+    // A cancelled waiter gives up at once.
+    let cancellation = Cancellation::default();
+    cancellation.cancel();
+    let limit = Limit { cancellation: Some(&cancellation), ..Limit::NONE };
+    let (waiter, begin_ns) = (Waiter::<OneThread>::default(), NOW_NS.get());
+    let end = mutex.look_before_request(&waiter, &mut Spin::default(), &limit);
+    assert_eq!((end, NOW_NS.get()), (SpinEnd::Over, begin_ns));
+}
+
+/// There are many releases between two visits from now on.
+fn visits_seldom(hints: &Hints<OneThread>) {
+    for _ in 0..10 {
+        hints.looked(Some(0), Hints::<OneThread>::now());
+    }
 }
 
 /// Locks the mutex as a newcomer that probes. Meanwhile the holder releases the mutex so many
@@ -193,8 +209,7 @@ fn found_by_probe(releases: u32) -> Holders {
     let mutex = held();
     let hints = Mutex::hints(mutex);
     NOW_NS.set(NOW_NS.get() + 1_000_000);
-    // Many releases between two visits.
-    (0..10).for_each(|_| hints.looked(Some(0), Hints::<OneThread>::now()));
+    visits_seldom(hints);
     meanwhile(move || {
         for _ in 0..releases {
             release(mutex);
@@ -209,6 +224,27 @@ fn found_by_probe(releases: u32) -> Holders {
     RANDOM.set(0);
     assert!(others_are_done() && is_quiet(mutex));
     hints.holders()
+}
+
+/// It would lock the mutex later than otherwise, and learn nothing.
+#[test]
+fn a_newcomer_does_not_probe_if_threads_wait() {
+    let probes = |mutex: &'static Mutex| {
+        RANDOM.set(1);
+        meanwhile(|| assert!(WaitQueue::of(mutex).waiters().count() < 2, "it spins first"));
+        meanwhile(|| release(mutex));
+        // SAFETY: another thread has released it by then.
+        unsafe { mutex.lock(&()) };
+        RANDOM.set(0);
+        assert!(others_are_done());
+    };
+    let (mutex, waiter) = (held(), Waiter::<OneThread>::default());
+    // SAFETY: it stays until it is out of the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
+    probes(mutex);
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(&waiter) }, Ok(()));
+    assert!(is_quiet(mutex));
 }
 
 #[test]
@@ -238,19 +274,13 @@ fn alternates(mutex: &'static Mutex, step_ns: u64, chances: u32) {
 
 #[test]
 fn a_mutex_is_not_monopolised_if_the_gaps_are_long_although_no_spin_meets_one() {
-    for (step_ns, expected) in [(10, SpinEnd::Over), (100, SpinEnd::Gaps)] {
+    for (step_ns, expected) in [(10, Holders::One), (100, Holders::Several)] {
         let mutex = monopolised();
         NOW_NS.set(NOW_NS.get() + 1_000_000);
-        (0..10).for_each(|_| Mutex::hints(mutex).looked(Some(0), Hints::<OneThread>::now()));
-        SPINS_MAX.set(10_000);
-        let waiter = Waiter::<OneThread>::default();
-        // SAFETY: it stays until it is out of the queue.
-        assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
+        visits_seldom(Mutex::hints(mutex));
         alternates(mutex, step_ns, 10_000);
-        let end = mutex.look(&waiter, Taking::InGap, &mut Spin::default(), &Limit::NONE);
-        assert_eq!(end, expected, "gaps of {step_ns} ns");
+        let (end, _) = waits_as_first(mutex);
+        assert_eq!((end, Mutex::hints(mutex).holders()), (SpinEnd::Over, expected), "{step_ns} ns");
         left_by_others();
-        // SAFETY: in the queue.
-        assert_eq!(unsafe { WaitQueue::of(mutex).give_up(&waiter) }, Ok(()));
     }
 }
