@@ -101,8 +101,8 @@
 //!    release sees the request, and so does that of a thread to which it hands the mutex.
 //! 4. *A release dequeued a waiter D, and so made a parked waiter F first.* It raised F's request
 //!    before it lowered D's. So each release that had to see D's request sees F's. D is awake, and
-//!    learns from its note that it was dequeued. The note was written after F's request was raised.
-//!    If D takes the mutex, D's own release sees F's request. D had parked without an alarm (cases
+//!    learns by a grant that it was dequeued. The grant comes after F's request was raised. If D
+//!    takes the mutex, D's own release sees F's request. D had parked without an alarm (cases
 //!    1, 3 and 4). So if D finds the mutex held by a thread H, the release of H had to see D's
 //!    request. (The release that dequeued D may be late: it may have freed the mutex before it
 //!    locked the chain. Then another thread may hold the mutex.)

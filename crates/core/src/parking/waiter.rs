@@ -40,7 +40,7 @@ const BY_CLOCK: u32 = 1 << 3;
 pub enum Signal {
     /// The waiter has to look again.
     Woken,
-    /// The lock has been handed over.
+    /// The lock has been handed over, or whatever else the lock has noted on the waiter.
     Granted,
 }
 
@@ -160,7 +160,8 @@ impl<P: Park> Waiter<P> {
         (rest, signal)
     }
 
-    /// Forgets all signals, for another wait. The waiter is in no queue, and no thread refers to it.
+    /// Forgets all signals, for another wait. The waiter is in no queue, and no other thread refers
+    /// to it.
     pub(crate) fn forget_signal(&self) {
         self.signal.store(0, Relaxed);
     }

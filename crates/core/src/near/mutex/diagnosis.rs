@@ -73,8 +73,8 @@ pub struct Note {
     /// The NUMA node of its thread, modulo 127, if it is noted.
     pub numa_node: Option<u32>,
     /// For how long the waiter has been first, or others have been preferred to it, in ns. After
-    /// 1.07 s it begins again at 0. `None`: neither, or it is first since the last visit, and the next
-    /// one notes the time.
+    /// 1.07 s it begins again at 0. `None`: neither, or it is first since the last visit, and the
+    /// next one notes the time.
     pub since_ns: Option<u64>,
 }
 

@@ -166,8 +166,8 @@ pub struct Visits {
     pub releases_left: u32,
     /// How many releases there were between the last two visits.
     pub releases_between: u32,
-    /// The time since the last visit, in ns. After 73 minutes it begins again at 0. `None`: there was
-    /// none since the first in the queue joined it, or since it rested.
+    /// The time since the last visit, in ns. After 73 minutes it begins again at 0. `None`: there
+    /// was none since the first in the queue joined it, or since it rested.
     pub last_ago_ns: Option<u64>,
 }
 
@@ -319,8 +319,8 @@ impl<P: Clock + Schedule> Hints<P> {
     }
 
     /// Notes that releases visit the chain from now on. For a while they may not have done so. So
-    /// the next visit, which may come soon, must not count as one that has come too soon: it counts
-    /// as one after `LOOK_UNITS`, or after the first has waited.
+    /// the next visit, which may come soon, must not count as one that has come too soon. It counts
+    /// as one after `LOOK_UNITS`, or after the time for which the first has waited.
     pub(super) fn resume(&self) {
         self.looked_at.store_hint(0);
     }
