@@ -27,6 +27,8 @@
 //!
 //! Source: membarrier(2), commands `PRIVATE_EXPEDITED`, `REGISTER_PRIVATE_EXPEDITED` and `GLOBAL`.
 
+pub mod kind;
+
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -35,12 +37,7 @@ use nearlock_core::native::Native;
 use nearlock_core::strong_fences;
 
 use crate::{start, sys};
-
-const UNDECIDED: u32 = 0;
-const STRONG: u32 = 1;
-const MEMBARRIER: u32 = 2;
-
-static KIND: AtomicU32 = AtomicU32::new(UNDECIDED);
+use kind::{KIND, MEMBARRIER, STRONG, UNDECIDED};
 
 /// How often a heavy side has interrupted every processor.
 static MEMBARRIERS: AtomicU64 = AtomicU64::new(0);
@@ -112,13 +109,6 @@ fn decided(kind: &AtomicU32, register: impl FnOnce() -> bool) -> u32 {
 /// used.
 pub fn register_membarrier() -> bool {
     decided(&KIND, sys::register_membarrier) == MEMBARRIER
-}
-
-/// Writes to the page of the word. So its first decision does not wait for the kernel to map the
-/// page, twice: for reading and for writing.
-pub(crate) fn map() {
-    // Relaxed: the word does not change. The compiler would make a load of a `fetch_or` of 0.
-    _ = KIND.compare_exchange(UNDECIDED, UNDECIDED, Relaxed, Relaxed);
 }
 
 /// How often a heavy side of this process has called membarrier.

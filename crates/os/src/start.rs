@@ -28,7 +28,8 @@
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::{chains, fences, sys, thread};
+use crate::fences::kind;
+use crate::{chains, sys, thread};
 
 #[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 mod entries;
@@ -54,7 +55,7 @@ pub fn begin() {
     thread::watch_ends();
     sys::at_fork(after_fork);
     sys::register_membarrier();
-    fences::map();
+    kind::map();
     // Last, so that a thread that calls this in the meantime does not continue without the handler.
     // The handler is then installed twice: its second call in a child finds nothing left to do.
     // Ordering: Release, as above.
