@@ -37,7 +37,7 @@
 //! that are not named above are for comparison, and for special needs:
 //!
 //! - [`Mutex`], 4 bytes. A waiter spins for a while as the first in the queue, or sleeps. Its queue
-//!   node is on its stack. Newcomers overtake the queue for 6 to 32 us, or for 2 ms if the first
+//!   node is on its stack. Newcomers overtake the queue for 20 to 32 us, or for 2 ms if the first
 //!   waiter sleeps. A waiter of another NUMA node is overtaken for 1 ms, and by up to 32 waiters
 //!   after that.
 //! - [`linux::SpinLock`], 4 bytes. A waiter spins in the queue, then sleeps. Its queue node belongs

@@ -44,8 +44,8 @@ guarded! {
     /// waiters in the queue sleep at once. If no thread waits, `lock` is one swap, and `unlock` is
     /// a plain store.
     ///
-    /// Fairness: newcomers overtake the queue until its first waiter has checked the mutex for 6 to
-    /// 32 us. The next unlock then hands the mutex over to it. If the first waiter sleeps, or
+    /// Fairness: newcomers overtake the queue until its first waiter has checked the mutex for 20
+    /// to 32 us. The next unlock then hands the mutex over to it. If the first waiter sleeps, or
     /// has no processor, it is handed the mutex by the first unlock that checks the queue after 2
     /// ms. If one thread locks the mutex again and again, these times are 0.2 ms and 0.35 ms, as
     /// long as sections are shorter than 77 us. Waiters do not spin for longer sections.

@@ -9,7 +9,7 @@ pub const ALGORITHMS: &[Description] = &[
         word: "4 bytes: the holder and its processor",
         waiters: "record on the stack of the waiter, 32 bytes, in a chain, as `freebsd-mtx`. The \
                   first in the queue looks, the others sleep. Waiters may give up",
-        fairness: "newcomers overtake the queue until its first waiter has looked for 6 to 32 us; \
+        fairness: "newcomers overtake the queue until its first waiter has looked for 20 to 32 us; \
                    then the next release hands over to it. A first waiter that sleeps, or has no \
                    processor, is overtaken for 2 ms. These times are 0.2 and 0.35 ms if one thread \
                    takes the mutex again and again. But a first waiter that sleeps until its turn, \

@@ -262,12 +262,6 @@ impl<P: Platform> Hints<P> {
         }
     }
 
-    /// Notes that one thread may release the mutex, but leaves gaps.
-    pub(super) fn note_gaps(&self) {
-        let looker = self.looker.load_hint();
-        self.looker.store_hint(looker & !(MONOPOLISED | ROW));
-    }
-
     /// Notes that a mutex of the chain stayed free for a while, or is released by several threads.
     pub(super) fn note_shared(&self) {
         let looker = self.looker.load_hint();

@@ -26,8 +26,7 @@
 //!
 //! - A first that is awake gets it at the first release that sees its request. It makes the request
 //!   20 to 32 us after it began to spin: after `PATIENCE_NS`, and none, one or two times
-//!   `GAP_PATIENCE_NS`. (It begins again when it is woken and stays in the queue.) If it finds that
-//!   the mutex is not monopolised any more, `GAP_PATIENCE_NS` is enough: 6 us. At a monopolised
+//!   `GAP_PATIENCE_NS`. (It begins again when it is woken and stays in the queue.) At a monopolised
 //!   mutex it rests until `TURN_NS` after it became first. Then it makes the request, as soon as it
 //!   has a processor. No release hands the mutex over before, except a fair one. At most one
 //!   critical section of another thread is between request and hand-over: one whose release has

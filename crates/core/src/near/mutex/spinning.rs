@@ -71,11 +71,6 @@ const GAP_STRIDE_NS: u32 = 160;
 /// waiter delays a holder without think time, whose processor it may have. 20 us would be a tenth
 /// of a turn of 0.2 ms.
 const GAP_PATIENCE_NS: u64 = 6000;
-/// From this mean length on, in ns, gaps between critical sections are used by other threads: the
-/// mutex is not monopolised. The value was chosen: it is about the time of a transfer of a cache
-/// line between two cores (see `LEAST_STRIDE_NS`). No comparison with others is kept. At 0 no mutex
-/// is monopolised. At a second, threads with think time have turns.
-const GAP_NS: u64 = 30;
 /// How long the first in the queue spins before it parks until its turn or makes a wake request, in
 /// ns. It spins as long again before it parks without an alarm. The value was chosen; no comparison
 /// with others is kept. It is the default of `spin.budget-ns`, which is about the cost of a sleep
@@ -97,8 +92,6 @@ pub(super) enum SpinEnd {
     Signalled,
     /// With neither, since its time is over.
     Over,
-    /// The same, and it has seen gaps of [`GAP_NS`] and more ([`Taking::InGap`]).
-    Gaps,
 }
 
 /// The condition under which a thread takes the mutex.
@@ -110,19 +103,6 @@ pub(super) enum Taking {
     StaysFree,
     /// The same. The delays are so short that the thread misses few gaps, and it stops sooner.
     InGap,
-}
-
-/// What a thread has seen while it spun.
-#[derive(Clone, Copy, Default)]
-struct Sightings {
-    /// How often it has read the word.
-    reads: u32,
-    /// How often the mutex was free then.
-    free: u32,
-    /// The number of releases in the hints, at first.
-    releases: u32,
-    /// When the clock was read first, in ns.
-    begin_ns: u64,
 }
 
 impl Taking {
@@ -157,7 +137,6 @@ impl<P: NearPlatform> NearMutex<P> {
         // The time of the spin begins again. The count of its reads does not.
         *spin = Spin { turns: spin.turns, ..Spin::default() };
         let (mut stride_ns, mut since_clock_ns, mut until_ns) = (LEAST_STRIDE_NS, CLOCK_NS, None);
-        let mut seen = Sightings { releases: Self::hints(self).releases(), ..Sightings::default() };
         loop {
             if P::should_give_way(spin) || self.place_of_holder(P::mark()) == HolderPlace::Here {
                 return SpinEnd::Over;
@@ -165,12 +144,11 @@ impl<P: NearPlatform> NearMutex<P> {
             if since_clock_ns >= CLOCK_NS {
                 let now_ns = P::now_ns();
                 let end_ns = *until_ns.get_or_insert_with(|| {
-                    seen.begin_ns = now_ns;
                     let end_ns = now_ns.saturating_add(taking.patience_ns());
                     limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
                 });
                 if now_ns >= end_ns {
-                    return self.end_of_spin(taking, seen, now_ns);
+                    return SpinEnd::Over;
                 }
                 since_clock_ns = 0;
             }
@@ -178,26 +156,12 @@ impl<P: NearPlatform> NearMutex<P> {
             since_clock_ns += stride_ns;
             stride_ns = (stride_ns * 2).min(taking.stride_max_ns());
             let is_free = self.word.load(Relaxed) == FREE;
-            seen.reads += 1;
-            seen.free += u32::from(is_free);
             if is_free && self.may_be_had(taking, spin) && self.take() {
                 return SpinEnd::Took;
             }
             if waiter.is_signalled() {
                 return SpinEnd::Signalled;
             }
-        }
-    }
-
-    /// How a spin ends whose time is over. The mutex was free for a part of the time. That is
-    /// divided by the number of releases.
-    fn end_of_spin(&self, taking: Taking, seen: Sightings, now_ns: u64) -> SpinEnd {
-        let releases = Self::hints(self).releases_since(seen.releases).max(1);
-        let spun_ns = now_ns.saturating_sub(seen.begin_ns);
-        let free_ns = spun_ns.saturating_mul(seen.free.into()) / u64::from(seen.reads.max(1));
-        match taking {
-            Taking::InGap if free_ns / u64::from(releases) >= GAP_NS => SpinEnd::Gaps,
-            _ => SpinEnd::Over,
         }
     }
 

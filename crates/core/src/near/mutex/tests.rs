@@ -25,7 +25,7 @@ use crate::platform::Clock;
 use crate::schedule::Spin;
 use crate::testing::{
     HEAVIES, LAST_IN_CHAIN, NOW_NS, OTHER, OneThread, PAUSES, PROCESSOR, RANDOM, SPINS, SPINS_MAX, acting,
-    events_of, forget_chains, left_by_others, meanwhile, others_are_done,
+    events_of, forget_chains, meanwhile, others_are_done,
 };
 
 type Mutex = NearMutex<OneThread>;

@@ -12,10 +12,8 @@
 //!
 //! **The first in the queue** spins for `PATIENCE_NS`, with longer and longer delays. Meanwhile the
 //! mutex may have been released again and again, by the same thread. Then the first spins with
-//! short delays for `GAP_PATIENCE_NS`, to find out whether that thread leaves gaps between its
-//! critical sections. From the share of reads that find the mutex free, and from the number of
-//! releases, it knows the mean length of a gap. Below `GAP_NS` the mutex counts as monopolised.
-//! Spinning does not help then, and the first *rests*: it parks with an alarm until its turn,
+//! short delays for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap between two
+//! critical sections. If it leaves none, the mutex counts as monopolised. Spinning does not help then, and the first *rests*: it parks with an alarm until its turn,
 //! `TURN_NS` after it became first. Meanwhile, releases neither count nor visit the chain. They
 //! cost as much as without waiters. A waiter that becomes first of a monopolised mutex begins with
 //! the short delays. If it has the processor of the holder, the holder cannot release the mutex
@@ -370,7 +368,7 @@ impl<P: NearPlatform> NearMutex<P> {
         match end {
             SpinEnd::Took => true,
             SpinEnd::Signalled => false,
-            SpinEnd::Over | SpinEnd::Gaps => self.take_behind_fence(waiter, strength, limit),
+            SpinEnd::Over => self.take_behind_fence(waiter, strength, limit),
         }
     }
 
@@ -389,7 +387,8 @@ impl<P: NearPlatform> NearMutex<P> {
             return SpinEnd::Over;
         }
         if is_here && hints.holders() == Holders::One {
-            return self.rest_beside_holder(waiter, spin, limit);
+            // It cannot find out now whether the mutex still is monopolised.
+            return self.park_until_turn(waiter, limit);
         }
         let releases = hints.releases();
         let mut end = match hints.holders() {
@@ -409,10 +408,6 @@ impl<P: NearPlatform> NearMutex<P> {
         match end {
             SpinEnd::Took => hints.note_shared(),
             SpinEnd::Signalled => {}
-            SpinEnd::Gaps => {
-                hints.note_gaps();
-                return SpinEnd::Over;
-            }
             SpinEnd::Over if limit.is_reached().is_some() => {}
             SpinEnd::Over if !is_known && !hints.has_one_looker() => hints.note_shared(),
             SpinEnd::Over => {
@@ -421,17 +416,6 @@ impl<P: NearPlatform> NearMutex<P> {
             }
         }
         end
-    }
-
-    /// The first in the queue for a mutex that counts as monopolised has the processor of the
-    /// holder. So it cannot find out whether the mutex still is monopolised, and rests.
-    fn rest_beside_holder(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> SpinEnd {
-        let end = self.park_until_turn(waiter, limit);
-        let is_left = end == SpinEnd::Over && self.word.load(Relaxed) == FREE && self.stays_free(spin);
-        if is_left {
-            Self::hints(self).note_shared();
-        }
-        if is_left && self.take() { SpinEnd::Took } else { end }
     }
 
     /// The first in the queue for a monopolised mutex rests: it parks until its turn.

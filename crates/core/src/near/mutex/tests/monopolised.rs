@@ -169,19 +169,6 @@ fn a_sleeper_of_a_monopolised_mutex_is_woken_in_line_and_has_its_turn_when_it_is
 fn the_first_in_line_rests_at_once_if_the_holder_has_its_processor() {
     PROCESSOR.set(Some(1));
     Mutex::renew_mark();
-    for left_free in 0..=DOUBTS {
-        let mutex = monopolised();
-        let hints = Mutex::hints(mutex);
-        for _ in 0..left_free {
-            meanwhile(|| release(mutex));
-            let (end, waited_ns) = waits_as_first(mutex);
-            assert_eq!(end, SpinEnd::Took);
-            assert!((198_000..204_000).contains(&waited_ns), "{waited_ns} ns");
-            assert!(others_are_done() && mutex.is_locked());
-        }
-        let is_shared = left_free == DOUBTS;
-        assert_eq!(hints.holders() == Holders::Several, is_shared, "left free {left_free} times");
-    }
     let mutex = monopolised();
     let (end, waited_ns) = waits_as_first(mutex);
     assert_eq!(end, SpinEnd::Over);
@@ -254,33 +241,4 @@ fn a_newcomer_that_probes_finds_out_how_frequent_releases_are() {
     assert_eq!(found_by_probe(PROBE_RELEASES), Holders::One);
     assert_eq!(found_by_probe(PROBE_RELEASES_MAX - 1), Holders::One);
     assert_eq!(found_by_probe(PROBE_RELEASES_MAX), Holders::Several, "it has lost its processor");
-}
-
-/// A thread releases the mutex, and takes it again, by turns: at each of its next chances to act.
-/// There is so much time between two of them.
-fn alternates(mutex: &'static Mutex, step_ns: u64, chances: u32) {
-    meanwhile(move || {
-        NOW_NS.set(NOW_NS.get() + step_ns);
-        match mutex.is_locked() {
-            true => release(mutex),
-            // SAFETY: free.
-            false => assert!(unsafe { mutex.try_lock(&()) }),
-        }
-        if chances > 0 {
-            alternates(mutex, step_ns, chances - 1);
-        }
-    });
-}
-
-#[test]
-fn a_mutex_is_not_monopolised_if_the_gaps_are_long_although_no_spin_meets_one() {
-    for (step_ns, expected) in [(10, Holders::One), (100, Holders::Several)] {
-        let mutex = monopolised();
-        NOW_NS.set(NOW_NS.get() + 1_000_000);
-        visits_seldom(Mutex::hints(mutex));
-        alternates(mutex, step_ns, 10_000);
-        let (end, _) = waits_as_first(mutex);
-        assert_eq!((end, Mutex::hints(mutex).holders()), (SpinEnd::Over, expected), "{step_ns} ns");
-        left_by_others();
-    }
 }
