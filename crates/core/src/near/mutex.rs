@@ -49,7 +49,8 @@
 //!     v  finds it held
 //!  newcomer   spins, then yields
 //!     |  finds the mutex free, and takes it ------------------------------------------> holder
-//!     v  has not taken it: joins the queue (as "first" if the queue is empty)
+//!     v  has not taken it: joins the queue (as "first" if the queue is empty, or as "requested"
+//!        if spinning is futile)
 //!  behind     parked
 //!     |  becomes first, and a wake request is made for it ----------------------------> asleep
 //!     v  becomes first, and is told so

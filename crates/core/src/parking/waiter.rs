@@ -9,7 +9,7 @@
 //!  * -> *|GRANTED         `grant`: the lock is yours, or whatever else the lock has noted
 //!  * -> *&GRANTED         `park` takes the signal; GRANTED stays
 //!  * -> *&!(ASLEEP|BY_CLOCK)   `park_until` ends
-//!  * -> 0                 `forget_signal`: for another wait
+//!  * -> *&!GRANTED        `forget_grant`: for another wait
 //! ```
 //! A waiter lies in the stack frame of its thread, in a queue that the lock's `wait_lock` protects.
 //!
@@ -147,7 +147,7 @@ impl<P: Park> Waiter<P> {
     /// waiter of another thread, which may change at any time. Orders nothing.
     pub fn state(&self) -> (SleepState, Option<Signal>) {
         let word = self.signal.load(Relaxed);
-        let rest = match word & (ASLEEP | BY_CLOCK) {
+        let sleep = match word & (ASLEEP | BY_CLOCK) {
             0 => SleepState::Awake,
             ASLEEP => SleepState::Asleep,
             _ => SleepState::AsleepUntil,
@@ -157,13 +157,13 @@ impl<P: Park> Waiter<P> {
             WOKEN => Some(Signal::Woken),
             _ => Some(Signal::Granted),
         };
-        (rest, signal)
+        (sleep, signal)
     }
 
-    /// Forgets all signals, for another wait. The waiter is in no queue, and no other thread refers
-    /// to it.
-    pub(crate) fn forget_signal(&self) {
-        self.signal.store(0, Relaxed);
+    /// Forgets a grant, for another wait. Other signals stay: a canceller may wake the waiter at any
+    /// time.
+    pub(crate) fn forget_grant(&self) {
+        self.signal.fetch_and(!GRANTED, Relaxed);
     }
 
     /// Takes the signal, if there is one.

@@ -8,8 +8,8 @@ use crate::parking::{Cancellation, Signal};
 use crate::raw::RawTryLock;
 use crate::schedule::Sections;
 use crate::testing::{
-    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OTHER, OneThread, acting, before_exchange, events_of,
-    exchanges_are_over, forget_chains, me, meanwhile, mistake, others_are_done,
+    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OTHER, OneThread, PAUSES, PROCESSOR, RANDOM, SPINS_MAX, acting,
+    before_exchange, events_of, exchanges_are_over, forget_chains, me, meanwhile, mistake, others_are_done,
 };
 
 type Condvar = NearCondvar<OneThread>;
@@ -390,5 +390,28 @@ fn every_short_sequence_is_as_in_the_reference() {
         }
         crowd.check(&reference);
         assert!(!crowd.mutex.is_locked());
+    }
+}
+
+/// A waiter that probes would delay a notifier that has its processor.
+#[test]
+fn a_waiter_knows_on_which_processor_the_last_notifier_was() {
+    let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
+    RANDOM.set(1);
+    SPINS_MAX.set(1000);
+    PROCESSOR.set(Some(1));
+    for (notifier, probes) in [(1, false), (2, true), (1, false)] {
+        meanwhile(move || {
+            PROCESSOR.set(Some(notifier));
+            assert!(condvar.notify_one());
+            PROCESSOR.set(Some(1));
+        });
+        assert_eq!(wait(condvar, mutex, &Limit::NONE), Ok(()));
+        assert!(others_are_done());
+        // The next waiter acts by the last notification.
+        PAUSES.take();
+        let waiter = Waiter::default();
+        condvar.look_for_signal(&waiter);
+        assert_eq!(!PAUSES.take().is_empty(), probes, "notified on {notifier}");
     }
 }

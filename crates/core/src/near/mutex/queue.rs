@@ -284,7 +284,7 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     pub(super) unsafe fn join(self, waiter: &Waiter<P>, node: u32) -> Place {
         if waiter.note.load(Relaxed) == DEQUEUED {
             waiter.note.store(AGAIN, Relaxed);
-            waiter.forget_signal();
+            waiter.forget_grant();
         }
         Self::note_node(waiter, node);
         // SAFETY: the caller's.
@@ -411,14 +411,22 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     /// Safety: the waiter is the first in the queue. The caller holds the mutex, and gives it away.
     pub(super) unsafe fn hand_over(self, first: *const Waiter<P>, holders: Holders) {
         P::count(LockEvent::MutexHandOver);
-        // SAFETY: the caller's. The waiter stays until it is granted the mutex, since a waiter that
-        // was taken out of the queue does not leave by itself.
+        // SAFETY: the caller's.
+        unsafe { self.grant_first(first, GRANTED, holders) };
+    }
+
+    /// Takes the first out of the queue, and grants it what this note says.
+    ///
+    /// Safety: the waiter is the first in the queue.
+    unsafe fn grant_first(self, first: *const Waiter<P>, note: u32, holders: Holders) {
+        // SAFETY: the caller's. The waiter stays until it is granted, since a waiter that was taken
+        // out of the queue does not leave by itself.
         let (next, call) = unsafe {
             let next = self.advance(first, |next| match holders {
                 Holders::Several => self.tell_or_raise(next),
                 Holders::One => self.tell(next),
             });
-            (*first).note.store(GRANTED, Relaxed);
+            (*first).note.store(note, Relaxed);
             (next, Waiter::grant(first))
         };
         drop(self);
@@ -446,15 +454,8 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
         }
         P::count(LockEvent::MutexWake);
         let first = ptr::from_ref(first);
-        // SAFETY: the waiter is the first in the queue. It stays until it is granted, since a
-        // waiter that was taken out of the queue does not leave by itself.
-        let (next, call) = unsafe {
-            let next = self.advance(first, |next| self.tell_or_raise(next));
-            (*first).note.store(DEQUEUED, Relaxed);
-            (next, Waiter::grant(first))
-        };
-        drop(self);
-        [call, next].into_iter().flatten().for_each(Call::make);
+        // SAFETY: the waiter is the first in the queue.
+        unsafe { self.grant_first(first, DEQUEUED, holders) };
     }
 
     /// Leaves the queue without the mutex. A waiter that becomes first by that is woken, and reads

@@ -13,11 +13,12 @@
 //! **The first in the queue** spins for `PATIENCE_NS`, with longer and longer delays. Meanwhile the
 //! mutex may have been released again and again, by the same thread. Then the first spins with
 //! short delays for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap between two
-//! critical sections. If it leaves none, the mutex counts as monopolised. Spinning does not help then, and the first *rests*: it parks with an alarm until its turn,
-//! `TURN_NS` after it became first. Meanwhile, releases neither count nor visit the chain. They
-//! cost as much as without waiters. A waiter that becomes first of a monopolised mutex begins with
-//! the short delays. If it has the processor of the holder, the holder cannot release the mutex
-//! meanwhile, and the waiter rests at once.
+//! critical sections. If it leaves none, the mutex counts as monopolised. Spinning does not help
+//! then, and the first *rests*: it parks with an alarm until its turn, `TURN_NS` after it became
+//! first. Meanwhile, releases neither count nor visit the chain. They cost as much as without
+//! waiters. A waiter that becomes first of a monopolised mutex begins with the short delays. If it
+//! has the processor of the holder, the holder cannot release the mutex meanwhile, and the waiter
+//! rests at once.
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
 //! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`.
@@ -212,8 +213,8 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 
     /// Whether the first in the queue rests, as far as is known.
-    // The hints come first: loom would not follow all orders of the reads of other threads and the
-    // writes of this one, if this one had read the same words before.
+    // The hints come first. Otherwise this thread would read the other words more often. Once it has
+    // read a word, loom follows fewer orders of its writes and the reads of other threads.
     fn is_first_resting(&self) -> bool {
         Self::hints(self).holders() == Holders::One
             && Self::count(self).read().has_waiters()
@@ -382,11 +383,10 @@ impl<P: NearPlatform> NearMutex<P> {
         limit: &Limit<'_, P>,
     ) -> SpinEnd {
         let hints = Self::hints(self);
-        let is_here = self.place_of_holder(P::mark()) == HolderPlace::Here;
         if limit.is_reached().is_some() {
             return SpinEnd::Over;
         }
-        if is_here && hints.holders() == Holders::One {
+        if hints.holders() == Holders::One && self.place_of_holder(P::mark()) == HolderPlace::Here {
             // It cannot find out now whether the mutex still is monopolised.
             return self.park_until_turn(waiter, limit);
         }

@@ -59,3 +59,16 @@ fn the_state_of_a_waiter_is_read_without_a_change() {
     assert!(unsafe { Place::grant(waiter) }.is_none());
     assert_eq!(waiter.state(), (SleepState::Awake, Some(Signal::Granted)));
 }
+
+/// Otherwise a cancelled waiter would sleep.
+#[test]
+fn a_waiter_that_waits_again_forgets_its_grant_but_not_that_it_was_woken() {
+    let waiter = leaked(Place::default());
+    // SAFETY: alive.
+    assert!(unsafe { Place::grant(waiter) }.is_none());
+    assert_eq!(waiter.park(), Signal::Granted);
+    assert!(waiter.wake().is_none());
+    waiter.forget_grant();
+    assert_eq!(waiter.park(), Signal::Woken);
+    assert!(!waiter.is_signalled());
+}

@@ -31,14 +31,11 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     pub(in crate::near::mutex) fn looked(&self) {
         let hints = &self.chain.beside().hints;
         let first = self.first();
-        let stamped = first.filter(|first| Self::has_stamp(first));
-        let units = match (first, stamped) {
-            (None, _) => Some(0),
-            (_, stamped) => stamped.map(|first| Self::first_for_units(first, self.now())),
-        };
-        let units = hints.looked(units, self.now());
-        if let Some(first) = first.filter(|first| !Self::has_stamp(first)) {
-            self.stamp(first, self.now().wrapping_sub(units));
+        let unstamped = first.filter(|first| !Self::has_stamp(first));
+        let waited = first.map_or(0, |first| Self::first_for_units(first, self.now()));
+        let waited = hints.looked(unstamped.is_none().then_some(waited), self.now());
+        if let Some(first) = unstamped {
+            self.stamp(first, self.now().wrapping_sub(waited));
         }
         if !hints.is_visited_often() {
             self.weaken();

@@ -242,3 +242,24 @@ fn a_newcomer_that_probes_finds_out_how_frequent_releases_are() {
     assert_eq!(found_by_probe(PROBE_RELEASES_MAX - 1), Holders::One);
     assert_eq!(found_by_probe(PROBE_RELEASES_MAX), Holders::Several, "it has lost its processor");
 }
+
+/// The number of releases tells the rest. So short gaps are used.
+#[test]
+fn fewer_looks_suffice_while_releases_are_counted() {
+    let looks = |mutex: &Mutex| {
+        SPINS_MAX.set(1000);
+        PAUSES.take();
+        assert!(mutex.stays_free(&mut Spin::default()));
+        PAUSES.take().len()
+    };
+    let (mutex, waiter) = (held(), Waiter::<OneThread>::default());
+    release(mutex);
+    let uncounted = looks(mutex);
+    // SAFETY: it stays until it is out of the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
+    assert_eq!((uncounted, looks(mutex)), (6, 3));
+    WaitQueue::of(mutex).rest(&waiter);
+    assert_eq!(looks(mutex), 6, "no release is counted while it rests");
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(&waiter) }, Ok(()));
+}
