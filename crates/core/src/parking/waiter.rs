@@ -160,8 +160,8 @@ impl<P: Park> Waiter<P> {
         (sleep, signal)
     }
 
-    /// Forgets a grant, for another wait. Other signals stay: a canceller may wake the waiter at any
-    /// time.
+    /// Forgets a grant, for another wait. Other signals stay: a canceller may wake the waiter at
+    /// any time.
     pub(crate) fn forget_grant(&self) {
         self.signal.fetch_and(!GRANTED, Relaxed);
     }

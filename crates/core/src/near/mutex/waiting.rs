@@ -213,8 +213,8 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 
     /// Whether the first in the queue rests, as far as is known.
-    // The hints come first. Otherwise this thread would read the other words more often. Once it has
-    // read a word, loom follows fewer orders of its writes and the reads of other threads.
+    // The hints come first. Otherwise this thread would read the other words more often. Once it
+    // has read a word, loom follows fewer orders of its writes and the reads of other threads.
     fn is_first_resting(&self) -> bool {
         Self::hints(self).holders() == Holders::One
             && Self::count(self).read().has_waiters()
