@@ -34,27 +34,29 @@ global_asm!(
 );
 
 /// Runs these instructions with the offset of the variable to the thread pointer in `rax`, and
-/// returns `rax`.
+/// returns the register that they call `{0}`, of this type. It is not `rax`, which a
+/// compare-and-exchange needs for another value.
 ///
 /// A library that is loaded late may get its thread-local memory at the first access. Before
 /// version 2.40, the GNU C library may change vector registers then
 /// (<https://sourceware.org/bugzilla/show_bug.cgi?id=31372>). With AVX-512 there would be more
 /// of them, so there the variable is an ordinary one.
 macro_rules! with_offset {
-    ($instruction:literal) => {{
-        let rax: u64;
+    ($instruction:literal, $value:ty) => {{
+        let value: $value;
         asm!(
             concat!("leaq ", name!(), "@TLSDESC(%rip), %rax"),
             concat!("call *", name!(), "@TLSCALL(%rax)"),
             $instruction,
-            out("rax") rax,
+            out(reg) value,
+            out("rax") _,
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
             out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
             out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
             options(att_syntax, pure, readonly),
         );
-        rax
+        value
     }};
 }
 
@@ -62,7 +64,7 @@ macro_rules! with_offset {
 #[inline(always)]
 pub fn load() -> u32 {
     // SAFETY: reads a variable of the thread.
-    unsafe { with_offset!("movl %fs:(%rax), %eax") as u32 }
+    unsafe { with_offset!("movl %fs:(%rax), {0:e}", u32) }
 }
 
 /// Calls `f` with the variable.
@@ -70,5 +72,5 @@ pub fn load() -> u32 {
 pub fn with<R>(f: impl FnOnce(&AtomicU32) -> R) -> R {
     // SAFETY: the address of a variable of the thread, which lives as long as the thread. All
     // accesses are atomic, or are reads by the thread, which alone writes it.
-    unsafe { f(&*ptr::with_exposed_provenance(with_offset!("addq %fs:0, %rax") as usize)) }
+    unsafe { f(&*ptr::with_exposed_provenance(with_offset!("movq %fs:0, {0}\naddq %rax, {0}", usize))) }
 }
