@@ -239,11 +239,17 @@ pub trait ParkTimeout: Park + Clock {
 pub unsafe trait AsymFence: Platform {
     /// The side that is used often. At best it only restricts the compiler.
     fn light();
-    /// The same, if it only restricts the compiler. Otherwise does nothing, and returns false. So a
-    /// caller need not prepare for a call.
-    #[inline(always)]
-    fn try_light() -> bool {
+    /// Whether the light side only restricts the compiler, from now on. Once it does, it always
+    /// does.
+    #[inline]
+    fn is_light_free() -> bool {
         false
+    }
+    /// The light side for callers that know that it [only restricts the
+    /// compiler](Self::is_light_free).
+    #[inline(always)]
+    fn free_light() {
+        Self::light();
     }
     /// The side that is used rarely. At worst it is a system call that interrupts every processor.
     fn heavy();

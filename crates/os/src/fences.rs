@@ -45,22 +45,26 @@ static MEMBARRIERS: AtomicU64 = AtomicU64::new(0);
 /// See [`AsymFence::light`](nearlock_core::platform::AsymFence::light).
 #[inline(always)]
 pub fn light() {
-    if !try_light() {
+    if is_light_free() {
+        free_light();
+    } else {
         light_by_itself();
     }
 }
 
-/// See [`AsymFence::try_light`](nearlock_core::platform::AsymFence::try_light).
+/// See [`AsymFence::is_light_free`](nearlock_core::platform::AsymFence::is_light_free).
 #[inline(always)]
-pub fn try_light() -> bool {
-    let is_free = KIND.load(Relaxed) == MEMBARRIER;
-    if is_free {
-        // Ordering: SeqCst, for the compiler alone: in the program that runs, our store comes
-        // before it and our load after it, in this order. `heavy` puts a full fence between the two
-        // instructions, before both, or after both.
-        compiler_fence(SeqCst);
-    }
-    is_free
+pub fn is_light_free() -> bool {
+    KIND.load(Relaxed) == MEMBARRIER
+}
+
+/// See [`AsymFence::free_light`](nearlock_core::platform::AsymFence::free_light).
+#[inline(always)]
+pub fn free_light() {
+    // Ordering: SeqCst, for the compiler alone: in the program that runs, our store comes before it
+    // and our load after it, in this order. `heavy` puts a full fence between the two instructions,
+    // before both, or after both.
+    compiler_fence(SeqCst);
 }
 
 /// Also decides the word, so that the next light sides need not: there may never be a heavy side.

@@ -240,9 +240,13 @@ unsafe impl<W: Wait> AsymFence for Os<W> {
     fn light() {
         fences::light();
     }
+    #[inline]
+    fn is_light_free() -> bool {
+        fences::is_light_free()
+    }
     #[inline(always)]
-    fn try_light() -> bool {
-        fences::try_light()
+    fn free_light() {
+        fences::free_light();
     }
     #[inline]
     fn heavy() {

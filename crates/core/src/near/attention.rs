@@ -1,9 +1,10 @@
 //! Attention: tells the release of a mutex, in one word, whether it must look after waiters.
 //!
 //! ```text
-//! word   bits 9-31 watched: how many queues of the chain have a first that does not rest
-//!        1-8       left: how many releases may find nothing watched until the chain is weak
-//!        0         strong: releases pass a strong fence; 0 if the chain is weak
+//! word   bits 10-31 watched: how many queues of the chain have a first that does not rest
+//!        2-9        left: how many releases may find nothing watched until the chain is weak
+//!        1          strong: releases pass a strong fence; 0 if the chain is weak
+//!        0          light: the light side of the fence is known to cost nothing
 //!
 //!  watched  n -> n+1  `watch`: a waiter is first in a queue, and does not rest (any more)
 //!           n -> n-1  `unwatch`: it rests, or has left
@@ -12,11 +13,19 @@
 //!           n -> n-1  `calm`: a release has found nothing watched
 //!           n -> 255  `watch`, unless n is 0
 //!  both     n -> 0    `weaken`; `calm`, if n is 1
+//!  light    0 -> 1    `note_light`: a release has found out that the platform knows it
 //! ```
 //! Each chain of the [near](super) family has such a word. It changes under the chain's lock, with
-//! the queues. A release reads it without the lock. Only if it is not 0, the release reads the
-//! chain, whose filter (`mutex/filter.rs`) tells the mutexes apart. While threads wait all the time
-//! and do not rest, nothing writes to the word. So releases find it in their caches.
+//! the queues; only `light` does not. A release reads it without the lock. Only if attention is
+//! *raised*, which is if a bit other than `light` is set, the release reads the chain, whose filter
+//! (`mutex/filter.rs`) tells the mutexes apart. While threads wait all the time and do not rest,
+//! nothing writes to the word. So releases find it in their caches.
+//!
+//! **Light.** Where the platform has an asymmetric fence, its light side only restricts the
+//! compiler. But a release must know that for sure. So the word says it. A release that finds the
+//! word *quiet*, with nothing but `light`, stores 0 to its mutex and reads the word again. It reads
+//! no other memory, and compares with a constant. In the first release of each chain, the bit is
+//! not set yet.
 //!
 //! **Strong chains.** A waiter that is about to sleep, and a release, each need a fence (see "No
 //! wake-up is lost" in `mutex.rs`). As a rule, the release passes the light side, and the waiter
@@ -67,16 +76,17 @@ pub unsafe trait AttentionTable: Platform {
     fn attention(lock: *const ()) -> *const Self::U32;
 }
 
-const STRONG: u32 = 1;
-const LEFT_SHIFT: u32 = 1;
+const LIGHT: u32 = 1;
+const STRONG: u32 = 1 << 1;
+const LEFT_SHIFT: u32 = 2;
 /// As many as fit. It is the number of releases that find nothing watched in a strong chain until
 /// it is weak. Each of them locks the chain. Together they take longer than a heavy fence, which
 /// takes some microseconds. With 1, the chain would become weak whenever no thread waits for a
 /// moment, and the next sleep would need a heavy fence. With more, a mutex for which no thread
 /// waits any more would be slower for longer.
 const LEFT: u32 = 255 << LEFT_SHIFT;
-const WATCHED_SHIFT: u32 = 9;
-/// One queue. As many as fit: 2^23 - 1, more than Linux has threads (`mutex/filter.rs`).
+const WATCHED_SHIFT: u32 = 10;
+/// One queue. As many as fit: 2^22 - 1, as many as Linux has threads at most (`mutex/filter.rs`).
 const WATCHED: u32 = 1 << WATCHED_SHIFT;
 
 /// Which fence the releases of a chain pass.
@@ -96,10 +106,23 @@ pub(super) struct Attention<'a, P: Platform>(&'a P::U32);
 pub(super) struct Attended(u32);
 
 impl Attended {
+    /// Whether a release need not read the chain, and may pass the light side [for
+    /// free](crate::platform::AsymFence::free_light).
+    #[inline(always)]
+    pub(super) fn is_quiet(self) -> bool {
+        self.0 == LIGHT
+    }
+
+    /// Whether a release may pass the light side for free.
+    #[inline(always)]
+    pub(super) fn is_light(self) -> bool {
+        self.0 & LIGHT != 0
+    }
+
     /// Whether a release must read the chain.
     #[inline(always)]
     pub(super) fn is_raised(self) -> bool {
-        self.0 != 0
+        self.0 & !LIGHT != 0
     }
 
     /// Whether a queue of the chain has a first that does not rest.
@@ -135,6 +158,13 @@ impl<P: Platform> Attention<'_, P> {
     #[inline(always)]
     pub(super) fn read(&self) -> Attended {
         Attended(self.0.load(Relaxed))
+    }
+
+    /// Notes that the light side of the fence [costs
+    /// nothing](crate::platform::AsymFence::is_light_free).
+    #[cold]
+    pub(super) fn note_light(&self) {
+        self.0.fetch_or(LIGHT, Relaxed);
     }
 
     /// One more first does not rest.
@@ -237,5 +267,30 @@ mod tests {
             assert!(!attention.read().is_watched() && attention.read().is_raised() == strong);
             attention.begin_strong();
         }
+    }
+
+    #[test]
+    fn that_the_light_side_costs_nothing_stays_known() {
+        let word = Atomic::new(0);
+        let attention = Attention::<Native>(&word);
+        let seen = || {
+            let attended = attention.read();
+            (attended.is_quiet(), attended.is_light(), attended.is_raised())
+        };
+        assert_eq!(seen(), (false, false, false));
+        attention.note_light();
+        assert_eq!(seen(), (true, true, false));
+        attention.watch();
+        attention.begin_strong();
+        attention.become_strong();
+        assert_eq!(seen(), (false, true, true));
+        attention.unwatch();
+        attention.note_light();
+        attention.weaken();
+        assert_eq!(seen(), (true, true, false));
+        attention.begin_strong();
+        attention.become_strong();
+        (0..LEFT >> LEFT_SHIFT).for_each(|_| attention.calm());
+        assert_eq!(seen(), (true, true, false));
     }
 }

@@ -4,9 +4,10 @@
 //! must learn whether a thread sleeps. Here a release only stores 0 to the word. In return, a
 //! waiter that is about to sleep passes the heavy side of an asymmetric fence. This is a system
 //! call (membarrier), which has each running thread of the process pass a fence. A release passes
-//! the light side, which costs a load. Before and after that it reads one word of a table. Without
-//! contention a lock and unlock take 4.6 ns on an AMD EPYC (Zen 5). The mutexes with two
-//! read-modify-writes take 9.5 ns and more there (`nearlock bench`, docs/guide/benchmark.md).
+//! the light side, which takes no instruction where there is membarrier. Before and after that it
+//! reads one word of a table. Without contention a lock and unlock take 4.6 ns on an AMD EPYC (Zen
+//! 5). The mutexes with two read-modify-writes take 9.5 ns and more there (`nearlock bench`,
+//! docs/guide/benchmark.md).
 //!
 //! ```text
 //! word   0          free
@@ -29,7 +30,8 @@
 //!   takes the waiter out of the queue to compete with newcomers for the mutex.
 //! - The *attention word* of the chain says whether a first in a queue of the chain needs that
 //!   releases look after it ([`attention`](super::attention)). It also says whether the chain is
-//!   *strong*: then releases pass a strong fence. The words are in a table of their own.
+//!   *strong*: then releases pass a strong fence. It is *quiet* if it says neither, and that the
+//!   light side of the fence costs nothing. The words are in a table of their own.
 //! - The *filter* of the chain counts waiters and wake requests, and tells the mutexes of the chain
 //!   apart (`mutex/filter.rs`). By a *wake request* a waiter asks the next release to visit the
 //!   chain.
@@ -323,7 +325,8 @@ impl<P: NearPlatform> NearMutex<P> {
         if counted.has_waiters() || counted.is_requested() {
             self.unlock_at_chain(To::First);
         } else {
-            self.unlock_alone(&Self::attention(self));
+            // SAFETY: the caller's.
+            unsafe { self.unlock(&()) };
         }
     }
 }
@@ -344,10 +347,10 @@ unsafe impl<P: NearPlatform> RawLock for NearMutex<P> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let attention = Self::attention(self);
-        if attention.read().is_raised() {
-            self.unlock_with_attention();
-        } else {
+        if attention.read().is_quiet() {
             self.unlock_alone(&attention);
+        } else {
+            self.unlock_with_attention();
         }
     }
 }

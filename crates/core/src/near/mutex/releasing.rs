@@ -1,11 +1,11 @@
 //! How the mutex is released, and when it is handed over. The terms are those of the
 //! [mutex](super).
 //!
-//! **A release** reads the attention word. If that is 0, it stores 0 to the mutex, passes the light
-//! side of the fence, and reads the word again. Otherwise it reads the mutex's count in the filter,
-//! too. It visits the chain if there are requests, and every 8 us or so while threads wait. If the
-//! only firsts of the chain rest, the word is 0 although threads wait. If the chain is strong, the
-//! release passes a strong fence after it has stored 0, and reads the count again.
+//! **A release** reads the attention word. If that is quiet, it stores 0 to the mutex, passes the
+//! light side of the fence, and reads the word again. Otherwise it reads the mutex's count in the
+//! filter, too. It visits the chain if there are requests, and every 8 us or so while threads wait.
+//! If the only firsts of the chain rest, the word is quiet although threads wait. If the chain is
+//! strong, the release passes a strong fence after it has stored 0, and reads the count again.
 //!
 //! **A release that visits the chain** hands the mutex over if the first in the queue is awake and
 //! has made a wake request. It also does so if the first is due. A waiter is *due* when it has been
@@ -98,7 +98,7 @@ impl<P: NearPlatform> NearMutex<P> {
                     // while the mutex is still held. If the mutex were free for as long as that
                     // takes, it would not seem monopolised.
                     queue.wake_first(holders);
-                    self.unlock_beside_chain();
+                    self.unlock_beside_chain(Self::attention(self).read());
                 }
                 // Under the chain's lock: a waiter that makes a request later sees that the mutex
                 // is free.
@@ -111,10 +111,16 @@ impl<P: NearPlatform> NearMutex<P> {
         });
     }
 
-    /// A release that has found attention. If the chain is strong, and nothing is watched, it
-    /// visits the chain, which becomes weak after some such releases.
+    /// A release that has not found the attention word quiet. If the chain is strong, and nothing
+    /// is watched, it visits the chain, which becomes weak after some such releases.
     #[inline(never)]
     pub(super) fn unlock_with_attention(&self) {
+        let attended = Self::attention(self).read();
+        if !attended.is_raised() {
+            let lock = ptr::from_ref(self);
+            self.free();
+            return Self::pass_light(lock);
+        }
         let counted = Self::count(self).read();
         let is_time = || match counted.has_waiters() {
             true => Self::hints(self).is_time_to_look(),
@@ -123,59 +129,62 @@ impl<P: NearPlatform> NearMutex<P> {
         if counted.is_requested() || is_time() {
             self.unlock_at_chain(To::Anybody);
         } else {
-            self.unlock_beside_chain();
+            self.unlock_beside_chain(attended);
         }
     }
 
     /// A release that does not visit the chain, unless it finds a wake request at its end.
     #[inline(always)]
-    fn unlock_beside_chain(&self) {
+    fn unlock_beside_chain(&self, attended: Attended) {
         let lock = ptr::from_ref(self);
         self.free();
         // Dekker's pattern, with `take_behind_fence`: the store of 0 is before the fence, and the
         // reads of the attention and of the requests after it.
-        if !P::try_light() {
+        if !attended.is_light() {
             return Self::pass_light(lock);
         }
+        P::free_light();
         let attended = Self::attention(lock).read();
         if attended.needs_strong_fence() {
-            Self::answer_attention(lock, attended);
+            Self::answer_attention(lock);
         } else if Self::count(lock).read().is_requested() {
             Self::answer_request(lock);
         }
     }
 
-    /// The same, without attention.
+    /// A release that has found the attention word quiet.
     #[inline(always)]
     pub(super) fn unlock_alone(&self, attention: &Attention<'_, P>) {
         let lock = ptr::from_ref(self);
         self.free();
         // Dekker's pattern, as above: the attention is raised before a request is made.
-        if !P::try_light() {
-            return Self::pass_light(lock);
-        }
-        let attended = attention.read();
-        if attended.is_raised() {
-            Self::answer_attention(lock, attended);
+        P::free_light();
+        if !attention.read().is_quiet() {
+            Self::answer_attention(lock);
         }
     }
 
-    /// The rest of a release that has stored 0, if the light side is a call.
+    /// The rest of a release that has stored 0, if the attention word does not say that the light
+    /// side costs nothing.
     #[cold]
     #[inline(never)]
     fn pass_light(lock: *const Self) {
         P::light();
-        let attended = Self::attention(lock).read();
+        let attention = Self::attention(lock);
+        if P::is_light_free() {
+            attention.note_light();
+        }
+        let attended = attention.read();
         if attended.is_raised() {
-            Self::answer_attention(lock, attended);
+            Self::answer_attention(lock);
         }
     }
 
     /// Called after a release that finds attention only after it has stored 0.
     #[cold]
     #[inline(never)]
-    fn answer_attention(lock: *const Self, attended: Attended) {
-        if attended.needs_strong_fence() {
+    fn answer_attention(lock: *const Self) {
+        if Self::attention(lock).read().needs_strong_fence() {
             // Ordering: SeqCst, for Dekker's pattern, with `take_behind_strong_fence`:
             // the store of 0 is before the fence, and the read of the requests after it.
             P::fence(SeqCst);
