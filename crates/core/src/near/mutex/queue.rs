@@ -17,7 +17,8 @@
 //!                       visit before. That saves a reading of the clock when threads sleep
 //!  s -> s|REQUEST       `raise`: one more wake request in the mutex's count; done nowhere else
 //!  s|REQUEST -> s       `lower`: it has been woken, or leaves
-//!  s -> s|RESTING       `rest`: it parks until its turn; back: `request`
+//!  s -> s|RESTING       `rest`: it parks until its turn, or is being woken after a hand-over;
+//!                       back: `end_rest`
 //!  * -> GRANTED         a hand-over has taken it out of the queue
 //!  s -> DEQUEUED        a release has taken it out of the queue, to compete; unless AGAIN, or the
 //!                       mutex is monopolised, or it is parked with an alarm
@@ -34,6 +35,7 @@
 //! Source: own. Waiters of one NUMA node are moved together, by the thread that leaves: Kashyap et
 //! al., "Scalable and practical locking with shuffling", SOSP 2019.
 
+mod first;
 mod requests;
 
 use core::cell::OnceCell;
@@ -339,41 +341,6 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
         self.make(call);
     }
 
-    /// Tells a waiter that it has become first.
-    fn tell(&self, next: &Waiter<P>) -> Option<Call<P>> {
-        self.stamp(next, self.now());
-        next.wake()
-    }
-
-    /// As [`tell`](Self::tell). But if the waiter is parked, its request is raised instead, and the
-    /// next release of the mutex wakes it.
-    fn tell_or_raise(&self, next: &Waiter<P>) -> Option<Call<P>> {
-        if next.is_asleep() {
-            self.raise(next);
-            None
-        } else {
-            // It may have parked since the check.
-            self.tell(next)
-        }
-    }
-
-    /// Makes the next waiter first, if there is one, and tells it, after the first has left.
-    fn make_first(
-        &self,
-        next: Option<&Waiter<P>>,
-        left: &Waiter<P>,
-        tell: impl FnOnce(&Waiter<P>) -> Option<Call<P>>,
-    ) -> Option<Call<P>> {
-        match (next, left.note.load(Relaxed) & RESTING != 0) {
-            (Some(_), false) | (None, true) => {}
-            (Some(_), true) => self.watch(),
-            (None, false) => self.unwatch(),
-        }
-        let next = next?;
-        next.note.store(next.note.load(Relaxed) & !SINCE, Relaxed);
-        tell(next)
-    }
-
     /// Takes the first out, makes the next waiter first, and tells it.
     ///
     /// Safety: the waiter is the first in the queue.
@@ -424,13 +391,17 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
         let (next, call) = unsafe {
             let next = self.advance(first, |next| match holders {
                 Holders::Several => self.tell_or_raise(next),
-                Holders::One => self.tell(next),
+                Holders::One => self.tell_resting(next),
             });
             (*first).note.store(note, Relaxed);
             (next, Waiter::grant(first))
         };
+        let (lock, is_next_parked) = (self.chain.address(), next.is_some());
         drop(self);
         [call, next].into_iter().flatten().for_each(Call::make);
+        if holders == Holders::One && is_next_parked {
+            Self::of(lock.cast()).look_after_told();
+        }
     }
 
     /// Wakes the first in the queue, if it has made a request and is parked. The mutex has become

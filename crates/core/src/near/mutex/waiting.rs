@@ -18,7 +18,9 @@
 //! first. Meanwhile, releases neither count nor visit the chain. They cost as much as without
 //! waiters. A waiter that becomes first of a monopolised mutex begins with the short delays. If it
 //! has the processor of the holder, the holder cannot release the mutex meanwhile, and the waiter
-//! rests at once.
+//! rests at once. A waiter that becomes first by a hand-over also rests while it is being woken. If
+//! it has not noticed that when the call which wakes it returns, it does not rest any more: it may
+//! have no processor, so releases must look after it.
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
 //! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`.
@@ -389,6 +391,9 @@ impl<P: NearPlatform> NearMutex<P> {
         if hints.holders() == Holders::One && self.place_of_holder(P::mark()) == HolderPlace::Here {
             // It cannot find out now whether the mutex still is monopolised.
             return self.park_until_turn(waiter, limit);
+        }
+        if WaitQueue::is_resting(waiter) {
+            WaitQueue::of(self).end_rest(waiter);
         }
         let releases = hints.releases();
         let mut end = match hints.holders() {

@@ -64,20 +64,16 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     /// Makes a wake request for the first in the queue, which does not rest any more. Returns which
     /// fence of releases it can rely on.
     pub(in crate::near::mutex) fn request(&self, first: &Waiter<P>) -> Strength {
-        let note = first.note.load(Relaxed);
-        if note & RESTING != 0 {
-            first.note.store(note & !RESTING, Relaxed);
-            self.watch();
-        }
-        if note & GRANTED == 0 {
+        self.end_rest(first);
+        if first.note.load(Relaxed) & GRANTED == 0 {
             self.raise(first);
         }
         self.attention().read().strength()
     }
 
     /// since|n -> since|n|RESTING, if the waiter is still in the queue: releases do not look after
-    /// it until it makes its wake request.
-    pub(in crate::near::mutex) fn rest(self, first: &Waiter<P>) {
+    /// it until it ends that.
+    pub(in crate::near::mutex) fn rest(&self, first: &Waiter<P>) {
         let note = first.note.load(Relaxed);
         if note & (GRANTED | DEQUEUED | REQUEST | RESTING) == 0 {
             first.note.store(note | RESTING, Relaxed);
@@ -86,6 +82,20 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
                 self.stamp(first, self.now());
             }
         }
+    }
+
+    /// since|n|RESTING -> since|n.
+    pub(in crate::near::mutex) fn end_rest(&self, first: &Waiter<P>) {
+        let note = first.note.load(Relaxed);
+        if note & RESTING != 0 {
+            first.note.store(note & !RESTING, Relaxed);
+            self.watch();
+        }
+    }
+
+    /// Whether the waiter rests. For the waiter of another thread, the chain must be locked.
+    pub(in crate::near::mutex) fn is_resting(waiter: &Waiter<P>) -> bool {
+        waiter.note.load(Relaxed) & RESTING != 0
     }
 
     /// One more first does not rest.

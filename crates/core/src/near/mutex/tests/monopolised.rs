@@ -1,8 +1,11 @@
 //! A mutex that one thread takes again and again.
 
+use std::boxed::Box;
+
 use super::*;
 use crate::near::mutex::hints::DOUBTS;
 use crate::near::mutex::spinning::{PROBE_RELEASES, PROBE_RELEASES_MAX};
+use crate::testing::{UNPARKS, before_exchange, exchanges_are_over};
 
 fn monopolised() -> &'static Mutex {
     let mutex = held();
@@ -262,4 +265,46 @@ fn fewer_looks_suffice_while_releases_are_counted() {
     assert_eq!(looks(mutex), 6, "no release is counted while it rests");
     // SAFETY: in the queue.
     assert_eq!(unsafe { WaitQueue::of(mutex).give_up(&waiter) }, Ok(()));
+}
+
+/// Two waiters are parked, and the first is handed the mutex. At the last step of that, the second
+/// has been woken. If its thread `runs`, it has noticed that. Returns the mutex and the second.
+fn second_is_woken(runs: bool) -> (&'static Mutex, &'static Waiter<OneThread>) {
+    let mutex = monopolised();
+    let waiters: &'static _ = Box::leak(Box::new(two_sleepers()));
+    fall_asleep(mutex, waiters);
+    let [first, second] = waiters;
+    before_exchange(|| ());
+    before_exchange(move || {
+        assert!(!Mutex::attention(mutex).read().is_watched(), "it is being woken");
+        assert_eq!(UNPARKS.take(), 2);
+        if runs {
+            assert_eq!(second.park(), Signal::Woken);
+        }
+    });
+    UNPARKS.set(0);
+    // SAFETY: held.
+    unsafe { mutex.unlock_fair() };
+    assert!(exchanges_are_over() && mutex.is_locked() && first.park() == Signal::Granted);
+    (mutex, second)
+}
+
+/// Releases look after it only while it spins. It may have no processor: then they do so at once.
+#[test]
+fn a_waiter_that_becomes_first_by_a_hand_over_rests_until_it_runs() {
+    let is_watched = |mutex| Mutex::attention(mutex).read().is_watched();
+    for runs in [true, false] {
+        let (mutex, second) = second_is_woken(runs);
+        assert_eq!(is_watched(mutex), !runs);
+        if runs {
+            SPINS_MAX.set(1000);
+            meanwhile(move || assert!(is_watched(mutex)));
+            is_taken_again(mutex, 12, || ());
+            let end = mutex.look_before_request(second, &mut Spin::default(), &Limit::NONE);
+            assert!(end == SpinEnd::Over && !is_watched(mutex) && others_are_done());
+        }
+        // SAFETY: in the queue.
+        assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
+        assert!(is_quiet(mutex));
+    }
 }
