@@ -44,6 +44,7 @@ pub(crate) const LOCKS: [&str; 2] = ["crates/collection/src", "crates/core/src"]
 /// folder.
 const OTHER: &[(&str, &str)] = &[
     ("native", "the words of the machine, which pass on the ordering that they are given; assembly"),
+    ("platform", "what a platform can do; its default functions only call others"),
     ("controls", "locks that are broken on purpose"),
 ];
 
@@ -317,7 +318,13 @@ mod tests {
             assert!(is_of_tests(&format!("crates/core/src/{file}")), "{file}");
         }
         assert!(!is_of_tests("crates/collection/src/linux/contests.rs"));
-        for (file, other) in [("native.rs", true), ("native/watch.rs", true), ("classic/native.rs", false)] {
+        let files = [
+            ("native.rs", true),
+            ("native/watch.rs", true),
+            ("platform.rs", true),
+            ("classic/native.rs", false),
+        ];
+        for (file, other) in files {
             for locks in LOCKS {
                 assert_eq!(is_other(&format!("{locks}/{file}")), other, "{file}");
             }
