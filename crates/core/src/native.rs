@@ -131,6 +131,19 @@ macro_rules! native_int {
             fn $operation(&self, v: $value, order: Ordering) -> $value {
                 self.$operation(v, order)
             })*
+
+            #[inline(always)]
+            fn add_alone(&self, v: $value) -> $value {
+                let old = self.load(Ordering::Relaxed);
+                self.store(old.wrapping_add(v), Ordering::Relaxed);
+                old
+            }
+            #[inline(always)]
+            fn sub_alone(&self, v: $value) -> $value {
+                let old = self.load(Ordering::Relaxed);
+                self.store(old.wrapping_sub(v), Ordering::Relaxed);
+                old
+            }
         }
     };
 }

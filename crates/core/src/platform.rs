@@ -57,6 +57,20 @@ pub trait AtomicInt<V: Copy>: Atomic<V> {
     fn fetch_and(&self, v: V, order: Ordering) -> V;
     /// As in `core`.
     fn fetch_or(&self, v: V, order: Ordering) -> V;
+
+    /// Adds, in two steps if that is cheaper, and returns the old value. `Relaxed`.
+    ///
+    /// Condition: if another thread writes the word meanwhile, what it writes may be lost.
+    // In the models it is one step. Loom does not follow a thread that reads between two.
+    #[inline(always)]
+    fn add_alone(&self, v: V) -> V {
+        self.fetch_add(v, Ordering::Relaxed)
+    }
+    /// As [`add_alone`](Self::add_alone), but subtracts.
+    #[inline(always)]
+    fn sub_alone(&self, v: V) -> V {
+        self.fetch_sub(v, Ordering::Relaxed)
+    }
 }
 
 /// A 32-bit word of which a part can be written alone, as the kernel writes a qspinlock.

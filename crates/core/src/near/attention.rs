@@ -16,7 +16,8 @@
 //!  light    0 -> 1    `note_light`: a release has found out that the platform knows it
 //! ```
 //! Each chain of the [near](super) family has such a word. It changes under the chain's lock, with
-//! the queues; only `light` does not. A release reads it without the lock. Only if attention is
+//! the queues; only `light` does not. A change under the lock may undo that, and then the next
+//! release sets it again. A release reads the word without the lock. Only if attention is
 //! *raised*, which is if a bit other than `light` is set, the release reads the chain, whose filter
 //! (`mutex/filter.rs`) tells the mutexes apart. While threads wait all the time and do not rest,
 //! nothing writes to the word. So releases find it in their caches.
@@ -162,15 +163,14 @@ impl<P: Platform> Attention<'_, P> {
 
     /// Notes that the light side of the fence [costs
     /// nothing](crate::platform::AsymFence::is_light_free).
-    #[cold]
+    #[inline(always)]
     pub(super) fn note_light(&self) {
         self.0.fetch_or(LIGHT, Relaxed);
     }
 
     /// One more first does not rest.
-    // A load and a store would do. But loom does not follow a release that reads between the two.
     pub(super) fn watch(&self) {
-        let before = Attended(self.0.fetch_add(WATCHED, Relaxed));
+        let before = Attended(self.0.add_alone(WATCHED));
         if before.strength() == Strength::Strong {
             self.become_strong();
         }
@@ -178,7 +178,7 @@ impl<P: Platform> Attention<'_, P> {
 
     /// One first less does not rest.
     pub(super) fn unwatch(&self) {
-        self.0.fetch_sub(WATCHED, Relaxed);
+        self.0.sub_alone(WATCHED);
     }
 
     /// Makes a weak chain become strong. Returns whether it was weak. Then the caller passes the
@@ -206,7 +206,7 @@ impl<P: Platform> Attention<'_, P> {
             0 => {}
             1 => self.weaken(),
             _ => {
-                self.0.fetch_sub(1 << LEFT_SHIFT, Relaxed);
+                self.0.sub_alone(1 << LEFT_SHIFT);
             }
         }
     }

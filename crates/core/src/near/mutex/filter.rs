@@ -85,26 +85,24 @@ impl<P: Platform> Count<P> {
         Counted(self.0.load(Relaxed))
     }
 
-    /// Counts one more thread in the queue. Relaxed, as all changes of a count, which are made
-    /// under the chain's lock.
-    // A load and a store would do. But loom does not follow a release that reads between the two.
+    /// Counts one more thread in the queue. All changes of a count are made under the chain's lock.
     pub(super) fn add_waiter(&self) {
-        self.0.fetch_add(1 << WAITER_SHIFT, Relaxed);
+        self.0.add_alone(1 << WAITER_SHIFT);
     }
 
     /// Counts one thread less in the queue.
     pub(super) fn remove_waiter(&self) {
-        self.0.fetch_sub(1 << WAITER_SHIFT, Relaxed);
+        self.0.sub_alone(1 << WAITER_SHIFT);
     }
 
     /// Counts one more wake request: the next release has to visit the chain.
     pub(super) fn add_request(&self) {
-        self.0.fetch_add(1, Relaxed);
+        self.0.add_alone(1);
     }
 
     /// Counts one wake request less.
     pub(super) fn remove_request(&self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.0.sub_alone(1);
     }
 }
 

@@ -113,6 +113,7 @@ impl<P: NearPlatform> NearMutex<P> {
 
     /// A release that has not found the attention word quiet. If the chain is strong, and nothing
     /// is watched, it visits the chain, which becomes weak after some such releases.
+    #[cold]
     #[inline(never)]
     pub(super) fn unlock_with_attention(&self) {
         let attended = Self::attention(self).read();
