@@ -53,6 +53,17 @@ pub fn attention(lock: *const ()) -> &'static AtomicU32 {
     &ATTENTION.0[index(lock)]
 }
 
+/// Writes to the pages of the attention words. So the first release of a chain, which notes that
+/// the light side of the fence costs nothing, does not wait for the kernel to map its page.
+pub fn map_attention() {
+    const PAGE: usize = 4096 / size_of::<AtomicU32>();
+    let last = ATTENTION.0.last();
+    for word in ATTENTION.0.iter().step_by(PAGE).chain(last) {
+        // Relaxed: the word does not change. The compiler would make a load of a `fetch_or` of 0.
+        _ = word.compare_exchange(0, 0, Relaxed, Relaxed);
+    }
+}
+
 /// To be called before a chain of the family is locked.
 ///
 /// The memory of the child is a copy that the kernel makes while other threads run. For that the

@@ -11,8 +11,8 @@
 //!
 //! `tests/start` checks this for a binary, a shared object, and a static library in a C program.
 //!
-//! It also writes to the page of the word that the first fence will write. Otherwise the first lock
-//! of the process would wait for two page faults.
+//! It also writes to the pages of the words that the first lock will write: that of the fences, and
+//! the attention words. Otherwise the first lock of the process would wait for page faults.
 //!
 //! Whether fences rely on membarrier is not decided here, but by the first fence (`fences.rs`),
 //! because a program may install a filter of system calls in `main`.
@@ -56,6 +56,7 @@ pub fn begin() {
     sys::at_fork(after_fork);
     sys::register_membarrier();
     kind::map();
+    chains::map_attention();
     // Last, so that a thread that calls this in the meantime does not continue without the handler.
     // The handler is then installed twice: its second call in a child finds nothing left to do.
     // Ordering: Release, as above.
