@@ -59,6 +59,11 @@ pub trait Engine: EveryCapability + AsymFence {
     fn set_switches(stored: [u64; SWITCHES_MAX]) {
         Self::with_instance(|i| i.set_switches(stored));
     }
+    /// Sets the first value of the attention word: 0 or
+    /// [`QUIET`](nearlock_core::near::attention::QUIET). To be called outside of executions.
+    fn set_attention(first: u32) {
+        Self::with_instance(|i| i.set_attention(first));
+    }
     /// How often each event has been counted on this thread of the machine, by all models so far,
     /// in the order of [`LockEvent::ALL`].
     fn events() -> [u64; LockEvent::COUNT] {

@@ -25,8 +25,9 @@ pub struct Instance<E: Engine> {
     pub(crate) osq: OnDemand<[osq::Node<E>]>,
     /// Tables of one chain: all locks of a family share it.
     pub(crate) near: OnDemand<Chain<E, Near>>,
-    /// The attention word of that chain.
+    /// The attention word of that chain, and its first value.
     pub(crate) attention: OnDemand<E::U32>,
+    first_attention: Cell<u32>,
     pub(crate) freebsd: OnDemand<Chain<E, FreeBsd>>,
     pub(crate) parking_lot: OnDemand<Chain<E, ParkingLot>>,
     pub(crate) demand: Demand,
@@ -50,6 +51,7 @@ impl<E: Engine> Default for Instance<E> {
             osq: OnDemand::default(),
             near: OnDemand::default(),
             attention: OnDemand::default(),
+            first_attention: Cell::default(),
             freebsd: OnDemand::default(),
             parking_lot: OnDemand::default(),
             demand: Demand::default(),
@@ -73,7 +75,7 @@ impl<E: Engine> Instance<E> {
         self.cna_v13.begin(&self.demand, nodes::<E, _>);
         self.osq.begin(&self.demand, nodes::<E, _>);
         self.near.begin(&self.demand, |_| Arc::default());
-        self.attention.begin(&self.demand, |_| Arc::new(Atomic::new(0)));
+        self.attention.begin(&self.demand, |_| Arc::new(Atomic::new(self.first_attention.get())));
         self.freebsd.begin(&self.demand, |_| Arc::default());
         self.parking_lot.begin(&self.demand, |_| Arc::default());
         self.now_ns.set(0);
@@ -98,6 +100,11 @@ impl<E: Engine> Instance<E> {
         self.switches.set(stored);
     }
 
+    /// The first value of the attention word, until another is set. It outlasts an execution.
+    pub(crate) fn set_attention(&self, first: u32) {
+        self.first_attention.set(first);
+    }
+
     pub(crate) fn switch(&self, index: usize) -> u64 {
         self.switches.get()[index]
     }
@@ -120,7 +127,8 @@ impl<E: Engine> Instance<E> {
 
     /// The attention word. It does not move until the next execution.
     pub(crate) fn attention(&self) -> *const E::U32 {
-        Arc::as_ptr(&self.attention.get(&self.demand, |_| Arc::new(Atomic::new(0))))
+        let first = self.first_attention.get();
+        Arc::as_ptr(&self.attention.get(&self.demand, |_| Arc::new(Atomic::new(first))))
     }
 
     /// The node with this name. It does not move until the next execution.

@@ -294,9 +294,9 @@ impl ParkTimeout for Loom {
     }
 }
 
-/// There is a word for each thread. A light fence is a read-modify-write of the thread's own word,
-/// a heavy one of the words of all threads. So a heavy fence is ordered against each light one, and
-/// light ones are not ordered against each other.
+/// There is a word for each thread. A light fence, free or not, is a read-modify-write of the
+/// thread's own word, a heavy one of the words of all threads. So a heavy fence is ordered against
+/// each light one, and light ones are not ordered against each other.
 // SAFETY: of a light and a heavy fence, one comes first on the word that both change.
 unsafe impl AsymFence for Loom {
     #[track_caller]
@@ -306,6 +306,13 @@ unsafe impl AsymFence for Loom {
         }
         let slot = Self::thread().slot.expect("a thread that calls fences has a slot") as usize;
         fence_on(&fences()[slot]);
+    }
+    fn is_light_free() -> bool {
+        true
+    }
+    #[track_caller]
+    fn free_light() {
+        Self::light();
     }
     #[track_caller]
     fn heavy() {

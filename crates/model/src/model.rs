@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::attention::QUIET;
 use nearlock_core::platform::SWITCHES_MAX;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,9 @@ pub struct Model<E: Engine = Loom> {
     /// The switches of locks whose tuning is
     /// [`Switched`](nearlock_core::tuning::Switched).
     pub switches: [u64; SWITCHES_MAX],
+    /// The first value of the attention word: [`QUIET`], or 0 if no release has yet found out that
+    /// the light side of the fence is free.
+    pub attention: u32,
     /// The program. It calls [`Engine::begin`] first.
     pub(crate) body: Arc<dyn Fn() + Send + Sync>,
     engine: PhantomData<fn() -> E>,
@@ -65,12 +69,18 @@ impl<E: Engine> Model<E> {
             E::become_thread(Thread { slot: Some(0), ..Thread::default() });
             body();
         });
-        Self { name, preemptions, reaches: &[], switches: [0; SWITCHES_MAX], body, engine: PhantomData }
+        let switches = [0; SWITCHES_MAX];
+        Self { name, preemptions, reaches: &[], switches, attention: QUIET, body, engine: PhantomData }
     }
 
     /// The model with a condition: the events that must have happened in some execution.
     pub fn reaching(self, reaches: &'static [LockEvent]) -> Self {
         Self { reaches, ..self }
+    }
+
+    /// The model in which no release has yet found out that the light side of the fence is free.
+    pub fn with_unknown_light(self) -> Self {
+        Self { attention: 0, ..self }
     }
 }
 
@@ -115,6 +125,7 @@ impl Model {
     /// [late](crate::on_demand).
     pub(crate) fn search(&self, depth: Depth) -> Search {
         Loom::set_switches(self.switches);
+        Loom::set_attention(self.attention);
         Loom::with_instance(|i| i.demand.forget());
         loop {
             match panic::catch_unwind(AssertUnwindSafe(|| self.search_once(depth))) {

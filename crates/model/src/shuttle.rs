@@ -371,6 +371,9 @@ impl ParkTimeout for Shuttle {
 // SAFETY: all other threads see each step of a thread at once.
 unsafe impl AsymFence for Shuttle {
     fn light() {}
+    fn is_light_free() -> bool {
+        true
+    }
     fn heavy() {}
 }
 

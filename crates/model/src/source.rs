@@ -176,7 +176,7 @@ impl Collector {
                 found.extend(halves(&ordering, name));
             }
         }
-        if arguments.is_empty() && ["light", "heavy"].contains(&name) {
+        if arguments.is_empty() && ["light", "free_light", "heavy"].contains(&name) {
             found.push(Half::Whole);
         }
         if found.is_empty() {

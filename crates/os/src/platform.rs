@@ -226,7 +226,9 @@ unsafe impl<W: Wait, F: Family> Chains<F> for Os<W> {
     }
 }
 
-// SAFETY: the table is a static, with a word for each chain. A child made by `fork` clears it.
+// SAFETY: the table is a static, with a word for each chain. In a child made by `fork`, it is
+// cleared if a chain of the family was ever locked. Otherwise no release has set another bit than
+// `light`.
 unsafe impl<W: Wait> AttentionTable for Os<W> {
     #[inline]
     fn attention(lock: *const ()) -> *const Self::U32 {

@@ -16,7 +16,7 @@
 //!  light    0 -> 1    `note_light`: a release has found out that the platform knows it
 //! ```
 //! Each chain of the [near](super) family has such a word. It changes under the chain's lock, with
-//! the queues; only `light` does not. A change under the lock may undo that, and then the next
+//! the queues; only `light` does not. A change under the lock may undo that, and then a later
 //! release sets it again. A release reads the word without the lock. Only if attention is
 //! *raised*, which is if a bit other than `light` is set, the release reads the chain, whose filter
 //! (`mutex/filter.rs`) tells the mutexes apart. While threads wait all the time and do not rest,
@@ -25,8 +25,8 @@
 //! **Light.** Where the platform has an asymmetric fence, its light side only restricts the
 //! compiler. But a release must know that for sure. So the word says it. A release that finds the
 //! word *quiet*, with nothing but `light`, stores 0 to its mutex and reads the word again. It reads
-//! no other memory, and compares with a constant. In the first release of each chain, the bit is
-//! not set yet.
+//! no other memory, and compares with a constant, [`QUIET`]. In the first release of each chain,
+//! the bit is not set yet.
 //!
 //! **Strong chains.** A waiter that is about to sleep, and a release, each need a fence (see "No
 //! wake-up is lost" in `mutex.rs`). As a rule, the release passes the light side, and the waiter
@@ -54,10 +54,10 @@
 //! the line from processors that release mutexes of 15 other chains. `nearlock bench --mode many`
 //! measures a million mutexes.
 //!
-//! **Why there is not a bit for each count of the filter.** A test for 0 takes fewer instructions.
-//! With a million mutexes, the processor fetches the cache lines of the next mutexes while it waits
-//! for the line of this one. How many it fetches depends on the number of instructions for each
-//! mutex.
+//! **Why there is not a bit for each count of the filter.** A comparison with a constant takes
+//! fewer instructions. With a million mutexes, the processor fetches the cache lines of the next
+//! mutexes while it waits for the line of this one. How many it fetches depends on the number of
+//! instructions for each mutex.
 //!
 //! Source: own.
 
@@ -69,15 +69,19 @@ use crate::platform::{Atomic, AtomicInt, Platform};
 ///
 /// # Safety
 ///
-/// The word of an address is always the same, and valid as long as the platform instance. It is 0
-/// at first, and in a child made by `fork`. Addresses have the same word only if they have the same
-/// [chain](crate::parking::chain::Chains::chain) of the [near](super) family.
+/// The word of an address is always the same, and valid as long as the platform instance. At first,
+/// and in a child made by `fork`, it is 0; or [`QUIET`], if the light side of the fence [is
+/// free](crate::platform::AsymFence::is_light_free). Addresses have the same word only if they have
+/// the same [chain](crate::parking::chain::Chains::chain) of the [near](super) family.
 pub unsafe trait AttentionTable: Platform {
     /// The attention word of the lock at this address. The pointer is not dereferenced.
     fn attention(lock: *const ()) -> *const Self::U32;
 }
 
 const LIGHT: u32 = 1;
+/// The value of an attention word that asks nothing of releases, and says that the light side of
+/// the fence is free. An inline release compares with it.
+pub const QUIET: u32 = LIGHT;
 const STRONG: u32 = 1 << 1;
 const LEFT_SHIFT: u32 = 2;
 /// As many as fit. It is the number of releases that find nothing watched in a strong chain until
@@ -111,7 +115,7 @@ impl Attended {
     /// free](crate::platform::AsymFence::free_light).
     #[inline(always)]
     pub(super) fn is_quiet(self) -> bool {
-        self.0 == LIGHT
+        self.0 == QUIET
     }
 
     /// Whether a release may pass the light side for free.
@@ -155,7 +159,7 @@ impl<P: AttentionTable> Attention<'_, P> {
 
 impl<P: Platform> Attention<'_, P> {
     /// Reads the word. Relaxed: the fences of the mutex make sure that a release sees a waiter that
-    /// has made a wake request. All changes are relaxed, too, and made under the chain's lock.
+    /// has made a wake request. All changes are relaxed, too.
     #[inline(always)]
     pub(super) fn read(&self) -> Attended {
         Attended(self.0.load(Relaxed))

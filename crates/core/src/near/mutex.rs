@@ -30,8 +30,8 @@
 //!   takes the waiter out of the queue to compete with newcomers for the mutex.
 //! - The *attention word* of the chain says whether a first in a queue of the chain needs that
 //!   releases look after it ([`attention`](super::attention)). It also says whether the chain is
-//!   *strong*: then releases pass a strong fence. It is *quiet* if it says neither, and that the
-//!   light side of the fence costs nothing. The words are in a table of their own.
+//!   *strong*: then releases pass a strong fence. It is *quiet* if it says neither of these, but
+//!   says that the light side of the fence costs nothing. The words are in a table of their own.
 //! - The *filter* of the chain counts waiters and wake requests, and tells the mutexes of the chain
 //!   apart (`mutex/filter.rs`). By a *wake request* a waiter asks the next release to visit the
 //!   chain.
@@ -42,7 +42,8 @@
 //!
 //! A waiter is parked *with an alarm* if it has set a time at which it wakes up by itself
 //! (`park_until`). A time limit of the caller does not count as an alarm. A waiter *rests* if it is
-//! parked with an alarm until its turn, and releases do not look after it meanwhile. A waiter may
+//! parked with an alarm until its turn, and releases do not look after it meanwhile. A first that
+//! has just been told so may also rest, until its thread has woken up. A waiter may
 //! give up in any of these states:
 //!
 //! ```text

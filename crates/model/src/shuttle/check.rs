@@ -81,6 +81,7 @@ impl Model<Shuttle> {
         config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
         config.stack_size = STACK;
         Shuttle::set_switches(self.switches);
+        Shuttle::set_attention(self.attention);
         let body = self.body.clone();
         Runner::new(scheduler, config).run(move || body());
     }

@@ -52,8 +52,10 @@ fn in_strong_chain(name: &str, preemptions: usize) -> Model {
 /// The models of the special states of this mutex.
 pub fn mutex(name: &str) -> Vec<Model> {
     let reaches = &[MutexOptLock, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexHandOver, MutexWake];
+    let unknown = format!("{name}: the light side not known");
     vec![
         held_at_first::<Loom, Mutex>(name, 2, Some(4)).reaching(reaches),
+        held_at_first::<Loom, Mutex>(&unknown, 2, Some(3)).with_unknown_light().reaching(&[MutexAfterSleep]),
         held_at_first::<Loom, Mutex>(name, 3, Some(2)).reaching(&[MutexAfterSleep, MutexHandOver]),
         held_at_first::<Loom, Fair<Mutex>>(&format!("{name}: released fairly"), 2, Some(2))
             .reaching(&[MutexHandOver]),

@@ -388,18 +388,21 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     unsafe fn grant_first(self, first: *const Waiter<P>, note: u32, holders: Holders) {
         // SAFETY: the caller's. The waiter stays until it is granted, since a waiter that was taken
         // out of the queue does not leave by itself.
-        let (next, call) = unsafe {
+        let (rests, next, call) = unsafe {
+            // A thread that has to be woken may take this one's processor before the next is woken.
+            let may_rest = holders == Holders::One && !(*first).is_asleep();
             let next = self.advance(first, |next| match holders {
                 Holders::Several => self.tell_or_raise(next),
-                Holders::One => self.tell_resting(next),
+                Holders::One if may_rest => self.tell_resting(next),
+                Holders::One => self.tell(next),
             });
             (*first).note.store(note, Relaxed);
-            (next, Waiter::grant(first))
+            (may_rest && next.is_some(), next, Waiter::grant(first))
         };
-        let (lock, is_next_parked) = (self.chain.address(), next.is_some());
+        let lock = self.chain.address();
         drop(self);
         [call, next].into_iter().flatten().for_each(Call::make);
-        if holders == Holders::One && is_next_parked {
+        if rests {
             Self::of(lock.cast()).look_after_told();
         }
     }

@@ -2,10 +2,11 @@
 //! [mutex](super).
 //!
 //! **A release** reads the attention word. If that is quiet, it stores 0 to the mutex, passes the
-//! light side of the fence, and reads the word again. Otherwise it reads the mutex's count in the
-//! filter, too. It visits the chain if there are requests, and every 8 us or so while threads wait.
-//! If the only firsts of the chain rest, the word is quiet although threads wait. If the chain is
-//! strong, the release passes a strong fence after it has stored 0, and reads the count again.
+//! light side of the fence, and reads the word again. If attention is raised, it reads the mutex's
+//! count in the filter before that. It visits the chain if there are requests, and every 8 us or so
+//! while threads wait. If the only firsts of the chain rest, the word may be quiet although threads
+//! wait. If the chain is strong, the release passes a strong fence after it has stored 0, and reads
+//! the count again.
 //!
 //! **A release that visits the chain** hands the mutex over if the first in the queue is awake and
 //! has made a wake request. It also does so if the first is due. A waiter is *due* when it has been
@@ -35,6 +36,9 @@
 //!   that visits the chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about
 //!   16 us, or after at most 4096 releases if critical sections have just become longer. Until then
 //!   newcomers overtake it, although it may have made a request.
+//! - A first that is being woken after a hand-over, and rests meanwhile, does not get the mutex
+//!   until it runs. The thread that has handed the mutex over ends that rest when its call to wake
+//!   the first returns. This takes a few microseconds if that thread keeps its processor.
 //! - While spinning is futile (`mutex/hints.rs`), the first makes its request at once. It is seldom
 //!   awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`.
 //! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.

@@ -6,9 +6,9 @@
 //! **A newcomer** reads the word `NEWCOMER_LOOKS` times. Then it yields its processor up to
 //! `NEWCOMER_YIELDS` times, and reads the word after each. Then it joins the queue. Newcomers to a
 //! monopolised mutex do not yield. A newcomer joins the queue at once while the first rests: the
-//! first has just made sure that the mutex is monopolised. While no thread waits, one of
-//! `NEWCOMERS_PER_PROBE` newcomers *probes*. It joins the queue at once, so that releases are
-//! counted. If there are many of them in a short time, the mutex is monopolised.
+//! mutex is monopolised then. While no thread waits, one of `NEWCOMERS_PER_PROBE` newcomers
+//! *probes*. It joins the queue at once, so that releases are counted. If there are many of them in
+//! a short time, the mutex is monopolised.
 //!
 //! **The first in the queue** spins for `PATIENCE_NS`, with longer and longer delays. Meanwhile the
 //! mutex may have been released again and again, by the same thread. Then the first spins with
@@ -18,9 +18,9 @@
 //! first. Meanwhile, releases neither count nor visit the chain. They cost as much as without
 //! waiters. A waiter that becomes first of a monopolised mutex begins with the short delays. If it
 //! has the processor of the holder, the holder cannot release the mutex meanwhile, and the waiter
-//! rests at once. A waiter that becomes first by a hand-over also rests while it is being woken. If
-//! it has not noticed that when the call which wakes it returns, it does not rest any more: it may
-//! have no processor, so releases must look after it.
+//! rests at once. A parked waiter that becomes first by a hand-over to a waiter that is awake also
+//! rests, while it is being woken. If it has not noticed that when the call which wakes it returns,
+//! it does not rest any more. It may have no processor, so releases must look after it.
 //!
 //! The first makes a wake request when its turn has come, or at once after it has spun if the mutex
 //! is not monopolised. It spins for `PATIENCE_NS` again, and parks with an alarm for `ALARM_NS`.

@@ -267,17 +267,19 @@ fn fewer_looks_suffice_while_releases_are_counted() {
     assert_eq!(unsafe { WaitQueue::of(mutex).give_up(&waiter) }, Ok(()));
 }
 
-/// Two waiters are parked, and the first is handed the mutex. At the last step of that, the second
-/// has been woken. If its thread `runs`, it has noticed that. Returns the mutex and the second.
+/// The first waiter is handed the mutex, and the second is parked. At the last step, the second has
+/// been woken. If its thread `runs`, it has noticed that. Returns the mutex and the second.
 fn second_is_woken(runs: bool) -> (&'static Mutex, &'static Waiter<OneThread>) {
     let mutex = monopolised();
     let waiters: &'static _ = Box::leak(Box::new(two_sleepers()));
-    fall_asleep(mutex, waiters);
     let [first, second] = waiters;
+    join_both(mutex, waiters);
+    WaitQueue::of(mutex).request(first);
+    assert!(second.falls_asleep());
     before_exchange(|| ());
     before_exchange(move || {
         assert!(!Mutex::attention(mutex).read().is_watched(), "it is being woken");
-        assert_eq!(UNPARKS.take(), 2);
+        assert_eq!(UNPARKS.take(), 1);
         if runs {
             assert_eq!(second.park(), Signal::Woken);
         }
@@ -307,4 +309,21 @@ fn a_waiter_that_becomes_first_by_a_hand_over_rests_until_it_runs() {
         assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
         assert!(is_quiet(mutex));
     }
+}
+
+/// A thread that has to be woken may take the processor of the thread that wakes it. The next
+/// waiter would be woken late then, and nothing would look after it.
+#[test]
+fn no_waiter_rests_behind_a_parked_one_that_is_handed_the_mutex() {
+    let (mutex, waiters) = (monopolised(), two_sleepers());
+    let [first, second] = &waiters;
+    fall_asleep(mutex, &waiters);
+    let is_watched = move || assert!(Mutex::attention(mutex).read().is_watched());
+    // SAFETY: held.
+    unsafe { mutex.unlock_fair() };
+    is_watched();
+    assert_eq!((first.park(), second.park()), (Signal::Granted, Signal::Woken));
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
+    assert!(is_quiet(mutex));
 }
