@@ -3,6 +3,8 @@
 use std::alloc::Layout;
 use std::cell::Cell;
 
+use nearlock_core::near::attention::QUIET;
+
 use super::Inner;
 use crate::arena::LINE;
 
@@ -19,10 +21,19 @@ impl Inner {
         self.arena.at(begin + self.chain_index(lock) * CHAIN_LINES * LINE)
     }
 
-    /// The attention word of the chain that belongs to the lock at this address.
+    /// The attention word of the chain that belongs to the lock at this address. It is
+    /// [`QUIET`] at first, since the light side of the fence is free.
     pub fn attention(&self, lock: *const u8) -> *mut u8 {
-        let begin = self.table(&self.attention, CHAINS * size_of::<u32>());
-        self.arena.at(begin + self.chain_index(lock) * size_of::<u32>())
+        let word = |begin, index| self.arena.at(begin + index * size_of::<u32>());
+        let begin = self.attention.get().unwrap_or_else(|| {
+            let begin = self.table(&self.attention, CHAINS * size_of::<u32>());
+            for index in 0..CHAINS {
+                // SAFETY: a word of the table, which no task knows yet. Lines are aligned.
+                unsafe { word(begin, index).cast::<u32>().write(QUIET) };
+            }
+            begin
+        });
+        word(begin, self.chain_index(lock))
     }
 
     fn chain_index(&self, lock: *const u8) -> usize {
