@@ -41,8 +41,8 @@ guarded! {
     /// Waiting: a waiter spins for some microseconds, and then joins the queue. The first waiter in
     /// the queue checks the mutex from time to time for 40 to 52 us, and then sleeps. If one thread
     /// locks the mutex again and again, the first waiter sleeps for 0.2 ms in between. The other
-    /// waiters in the queue sleep at once. If no thread waits, `lock` is one swap, and `unlock` is
-    /// a plain store.
+    /// waiters in the queue sleep at once. If no thread waits, `lock` is one compare-and-exchange,
+    /// and `unlock` is a plain store.
     ///
     /// Fairness: newcomers overtake the queue until its first waiter has checked the mutex for 20
     /// to 32 us. The next unlock then hands the mutex over to it. If the first waiter sleeps, or

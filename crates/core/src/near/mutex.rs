@@ -262,7 +262,12 @@ impl<P: NearPlatform> NearMutex<P> {
 
     /// Where the holder was when it last noted that, for the caller, whose mark this is.
     fn place_of_holder(&self, mark: Mark) -> HolderPlace {
-        match self.holder() {
+        Self::place_in(self.word.load(Relaxed), mark)
+    }
+
+    /// The same, if this is the word.
+    fn place_in(word: u32, mark: Mark) -> HolderPlace {
+        match Mark::from_word(word) {
             Some(holder) if holder.is_same_processor(mark) => HolderPlace::Here,
             Some(holder) if holder.has_processor() => HolderPlace::Elsewhere,
             _ => HolderPlace::Unknown,

@@ -137,8 +137,9 @@ impl<P: NearPlatform> NearMutex<P> {
         // The time of the spin begins again. The count of its reads does not.
         *spin = Spin { turns: spin.turns, ..Spin::default() };
         let (mut stride_ns, mut since_clock_ns, mut until_ns) = (LEAST_STRIDE_NS, CLOCK_NS, None);
+        let mut word = self.word.load(Relaxed);
         loop {
-            if P::should_give_way(spin) || self.place_of_holder(P::mark()) == HolderPlace::Here {
+            if P::should_give_way(spin) || Self::place_in(word, P::mark()) == HolderPlace::Here {
                 return SpinEnd::Over;
             }
             if since_clock_ns >= CLOCK_NS {
@@ -155,8 +156,8 @@ impl<P: NearPlatform> NearMutex<P> {
             Self::pause(stride_ns, spin);
             since_clock_ns += stride_ns;
             stride_ns = (stride_ns * 2).min(taking.stride_max_ns());
-            let is_free = self.word.load(Relaxed) == FREE;
-            if is_free && self.may_be_had(taking, spin) && self.take() {
+            word = self.word.load(Relaxed);
+            if word == FREE && self.may_be_had(taking, spin) && self.take() {
                 return SpinEnd::Took;
             }
             if waiter.is_signalled() {
