@@ -23,10 +23,10 @@ const TOTAL: &[(&str, &str, &str, &str)] = &[
     (
         "near/mutex/waiting.rs",
         "take_behind_strong_fence",
-        "`answer_attention`",
+        "`answer_if_requested`",
         "Dekker: make a request, fence, exchange the word, against store 0, fence, read the requests",
     ),
-    ("near/mutex/releasing.rs", "answer_attention", "`take_behind_strong_fence`", "the same"),
+    ("near/mutex/releasing.rs", "answer_if_requested", "`take_behind_strong_fence`", "the same"),
 ];
 
 /// The document, from evidence of all models.

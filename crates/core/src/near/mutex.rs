@@ -353,10 +353,11 @@ unsafe impl<P: NearPlatform> RawLock for NearMutex<P> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let attention = Self::attention(self);
-        if attention.read().is_quiet() {
+        let attended = attention.read();
+        if attended.is_quiet() {
             self.unlock_alone(&attention);
         } else {
-            self.unlock_with_attention();
+            self.unlock_with_attention(attended);
         }
     }
 }

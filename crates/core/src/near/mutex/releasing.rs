@@ -119,8 +119,7 @@ impl<P: NearPlatform> NearMutex<P> {
     /// is watched, it visits the chain, which becomes weak after some such releases.
     #[cold]
     #[inline(never)]
-    pub(super) fn unlock_with_attention(&self) {
-        let attended = Self::attention(self).read();
+    pub(super) fn unlock_with_attention(&self, attended: Attended) {
         if !attended.is_raised() {
             let lock = ptr::from_ref(self);
             self.free();
@@ -129,7 +128,7 @@ impl<P: NearPlatform> NearMutex<P> {
         let counted = Self::count(self).read();
         let is_time = || match counted.has_waiters() {
             true => Self::hints(self).is_time_to_look(),
-            false => !Self::attention(self).read().is_watched(),
+            false => !attended.is_watched(),
         };
         if counted.is_requested() || is_time() {
             self.unlock_at_chain(To::Anybody);
@@ -149,12 +148,7 @@ impl<P: NearPlatform> NearMutex<P> {
             return Self::pass_light(lock);
         }
         P::free_light();
-        let attended = Self::attention(lock).read();
-        if attended.needs_strong_fence() {
-            Self::answer_attention(lock);
-        } else if Self::count(lock).read().is_requested() {
-            Self::answer_request(lock);
-        }
+        Self::answer_if_requested(lock, Self::attention(lock).read());
     }
 
     /// A release that has found the attention word quiet.
@@ -164,8 +158,9 @@ impl<P: NearPlatform> NearMutex<P> {
         self.free();
         // Dekker's pattern, as above: the attention is raised before a request is made.
         P::free_light();
-        if !attention.read().is_quiet() {
-            Self::answer_attention(lock);
+        let attended = attention.read();
+        if !attended.is_quiet() {
+            Self::answer_attention(lock, attended);
         }
     }
 
@@ -181,15 +176,21 @@ impl<P: NearPlatform> NearMutex<P> {
         }
         let attended = attention.read();
         if attended.is_raised() {
-            Self::answer_attention(lock);
+            Self::answer_attention(lock, attended);
         }
     }
 
     /// Called after a release that finds attention only after it has stored 0.
     #[cold]
     #[inline(never)]
-    fn answer_attention(lock: *const Self) {
-        if Self::attention(lock).read().needs_strong_fence() {
+    fn answer_attention(lock: *const Self, attended: Attended) {
+        Self::answer_if_requested(lock, attended);
+    }
+
+    /// Looks for a wake request after the store of 0 and the light side of the fence.
+    #[inline(always)]
+    fn answer_if_requested(lock: *const Self, attended: Attended) {
+        if attended.needs_strong_fence() {
             // Ordering: SeqCst, for Dekker's pattern, with `take_behind_strong_fence`:
             // the store of 0 is before the fence, and the read of the requests after it.
             P::fence(SeqCst);
