@@ -9,8 +9,8 @@
 //! waits       bits 16-23 score of threads that found the holder on their own processor
 //!             0-15 how long the first in the queue has waited for a release, in the mean, in units
 //!             of 128 ns; 0 if the chain is not visited at each release
-//! looker      bits 6-31 the thread that visited last, as far as these bits can tell
-//!             2-5 how many visits in a row followed a visit of the same thread
+//! looker      bits 3-31 the thread that visited last, as far as these bits can tell
+//!             2 whether the visit before was by the same thread
 //!             0-1 monopolised: how often the mutex must still be found to stay free until it
 //!             counts as shared; 0: it counts as shared
 //! ```
@@ -21,8 +21,10 @@
 //! or so, a release visits the chain: it locks the chain, and hands the mutex over if the first in
 //! the queue is due. A release also visits the chain if there is a wake request. Each visit notes
 //! its thread, except that of a fair release and that of a release which has freed the mutex
-//! before. If many visits in a row are by one thread, that thread monopolises the mutex. While the
-//! first rests (`mutex/waiting.rs`), releases do not read the hints.
+//! before. Visits by one thread do not show that it monopolises the mutex: the other threads may
+//! all be asleep, or have no processor. Only threads that read the word, or count the releases in a
+//! short time, find that out (`mutex/waiting.rs`). While the first rests, releases do not read the
+//! hints.
 //!
 //! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain,
 //! and notes how long the first in the queue has waited for it. That is how long a thread would
@@ -74,23 +76,14 @@ const STRIDE_MAX: u32 = 4096;
 /// times a second. Two sections in a row are short now and then (tried: docs/internals/tuning-
 /// mutex.md). At a great value, the releases of short sections pass strong fences for longer.
 const STRIDE_OFTEN: u32 = 4;
-/// The mutex counts as monopolised after so many visits that each follow a visit of the same
-/// thread: about 60 us, if they are `LOOK_UNITS` apart. The value was chosen by this reasoning. Two
-/// threads may exchange the mutex, with think time in between. If either is as likely to make the
-/// next visit, one of them makes so many in a row once in 256 times. At 1 it does so every second
-/// time. At 15, the greatest value that fits, a mutex counts as monopolised after twice the time.
-const LOOKS_IN_ROW: u32 = 8;
-const LOOKER_SHIFT: u32 = 6;
-const ROW_SHIFT: u32 = 2;
-const ROW: u32 = 15 << ROW_SHIFT;
-/// So many visits that each follow a visit of the same thread are enough if the first in the queue
-/// has also never found the mutex free: about 10 us. The price of 1 is paid if two threads exchange
+const LOOKER_SHIFT: u32 = 3;
+/// The last two visits were by one thread, about 10 us apart. A first that has also never found the
+/// mutex free then finds out whether it is monopolised. The price is paid if two threads exchange
 /// the mutex, and the waiter never finds it free. Either thread may be as likely to make the next
-/// visit. Then every second waiter parks until its turn. At 0 each mutex that is released, and that
-/// the first does not find free, counts as monopolised. At 2 and more, the first does not spin for
-/// so many visits if sections take 1 us. The mutex then counts as shared, and turns are uneven
-/// (tried: docs/internals/tuning-mutex.md).
-const LOOKS_OF_ONE: u32 = 1;
+/// visit. Then every second waiter parks until its turn. With more visits in a row, the first does
+/// not spin for so many if sections take 1 us. The mutex then counts as shared, and turns are
+/// uneven (tried: docs/internals/tuning-mutex.md).
+const SAME: u32 = 1 << 2;
 /// How often a monopolised mutex must be found to stay free until it counts as shared. The value
 /// was chosen; no comparison with others is kept. It is the greatest that fits into the two bits.
 /// At 1, a waiter may be misled: the thread that monopolises the mutex may have been preempted
@@ -246,12 +239,12 @@ impl<P: Platform> Hints<P> {
     /// Whether one thread releases the mutex, or the last two visits were by one thread. A thread
     /// that finds such a mutex free should read the word again before it takes the mutex.
     pub(super) fn may_have_one_holder(&self) -> bool {
-        self.looker.load_hint() & (MONOPOLISED | ROW) != 0
+        self.looker.load_hint() & (MONOPOLISED | SAME) != 0
     }
 
-    /// Whether at least `LOOKS_OF_ONE` visits in a row followed a visit of the same thread.
+    /// Whether the last two visits were by one thread.
     pub(super) fn has_one_looker(&self) -> bool {
-        (self.looker.load_hint() & ROW) >> ROW_SHIFT >= LOOKS_OF_ONE
+        self.looker.load_hint() & SAME != 0
     }
 
     /// Notes that a mutex of the chain was released, and taken again at once.
@@ -332,18 +325,17 @@ impl<P: Clock + Schedule> Hints<P> {
         }
     }
 
-    /// Notes that this thread visits the chain. The row does not become longer if the first has
-    /// only just become first. (A thread that notifies a condition variable, for example, makes the
-    /// notified waiter first, and then releases the mutex.)
+    /// Notes that this thread visits the chain. A visit does not count as the second one by the
+    /// thread if the first has only just become first. (A thread that notifies a condition
+    /// variable, for example, makes the notified waiter first, and then releases the mutex.)
     fn looked_by(&self, thread: u32, first_units: u32) {
         let last = self.looker.load_hint();
-        let longer = u32::from(first_units >= LOOK_UNITS / 2);
-        let in_row = match last >> LOOKER_SHIFT == thread >> LOOKER_SHIFT {
-            true => (((last - thread) >> ROW_SHIFT) + longer).min(LOOKS_IN_ROW),
+        let same = match last >> LOOKER_SHIFT == thread >> LOOKER_SHIFT {
+            true if first_units >= LOOK_UNITS / 2 => SAME,
+            true => last & SAME,
             false => 0,
         };
-        let monopolised = if in_row == LOOKS_IN_ROW { DOUBTS } else { last & MONOPOLISED };
-        self.looker.store_hint(thread | in_row << ROW_SHIFT | monopolised);
+        self.looker.store_hint(thread | same | last & MONOPOLISED);
     }
 }
 
