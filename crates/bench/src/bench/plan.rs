@@ -8,7 +8,7 @@ use super::candidate::Candidate;
 use super::helper::Helper;
 use super::machine::TestBed;
 use super::mode::{Mode, Point};
-use super::{BenchError, two_cpus};
+use super::{BenchError, gates, two_cpus};
 use crate::torture::Waiting;
 
 /// A situation, and the locks to measure in it.
@@ -92,6 +92,15 @@ impl Plan {
         self.window = most;
         while self.takes() > limit && self.window > least {
             self.window -= Duration::from_millis(1);
+        }
+        self
+    }
+
+    /// Gives situations with a gate of their own longer windows.
+    pub fn for_gates(mut self) -> Self {
+        for cell in self.cells.iter_mut().filter(|cell| gates::has_own(cell.mode, cell.point)) {
+            let (window, rounds) = cell.own.unwrap_or((Duration::ZERO, usize::MAX));
+            cell.own = Some((window.max(gates::WINDOW), rounds));
         }
         self
     }

@@ -448,3 +448,15 @@ fn the_names_in_rust_are_types_of_the_library() {
     assert_eq!(types.map(|(path, _)| path).to_vec(), named);
     assert!(types.iter().all(|(_, size)| *size <= 40), "{types:?}");
 }
+
+#[test]
+fn situations_with_a_gate_of_their_own_have_longer_windows() {
+    let window_ms = |mode: Mode| {
+        let mut plan = plan(mode, &["near-mutex"]);
+        plan.cells[0].own = mode.least();
+        let plan = plan.for_gates();
+        plan.window_of(&plan.cells[0]).as_millis()
+    };
+    let [one, shared, _] = MANY_CASES.each_ref().map(Mode::Many);
+    assert_eq!([one, shared, Mode::Free, Mode::Away].map(window_ms), [20, 250, 20, 300]);
+}

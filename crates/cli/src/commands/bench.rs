@@ -186,7 +186,7 @@ fn plan(args: &BenchArgs, machine: &TestBed) -> anyhow::Result<Plan> {
     };
     Ok(match args.duration_ms {
         Some(_) => plan,
-        None if args.full => plan,
+        None if args.full => plan.for_gates(),
         None => plan.within(LIMIT, WINDOW_LEAST, WINDOW_MOST),
     })
 }
