@@ -48,7 +48,8 @@ pub static LONG_CASES: [LongCase; 3] = [
     LongCase {
         name: "sleep",
         threads: 200,
-        // CPU time: the middle half of the rounds is 33 % wide with 500 ms, and 19 % with this.
+        // The middle half of the ratios of CPU time is 19 % wide. With 500 ms it is 33 % wide
+        // (`nearlock bench --mode long --case sleep --duration-ms 500`).
         window_least: Duration::from_millis(1500),
         locks: 1,
         inside: Inside::Sleep,

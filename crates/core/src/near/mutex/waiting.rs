@@ -474,8 +474,8 @@ impl<P: NearPlatform> NearMutex<P> {
 
     /// The waiter's side in a strong chain.
     fn take_behind_strong_fence(&self) -> bool {
-        // Ordering: SeqCst, for Dekker's pattern, with `answer_attention`: the request is before
-        // the fence, and the exchange of the word after it.
+        // Ordering: SeqCst, for Dekker's pattern, with `answer_if_requested`: the request is
+        // before the fence, and the exchange of the word after it.
         P::fence(SeqCst);
         self.take()
     }
