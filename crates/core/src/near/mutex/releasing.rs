@@ -35,8 +35,8 @@
 //! - A first that does not rest, and is parked or has no processor, gets it at the first release
 //!   that visits the chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about
 //!   16 us, or after at most 4096 releases if critical sections have just become longer. Until then
-//!   newcomers overtake it, although it may have made a request. If all threads share one processor,
-//!   none of them spins, so no mutex is found monopolised. Then `DUE_NS` decides.
+//!   newcomers overtake it, although it may have made a request. If all threads share one
+//!   processor, none of them spins, so no mutex is found monopolised. Then `DUE_NS` decides.
 //! - A first that is being woken after a hand-over, and rests meanwhile, does not get the mutex
 //!   until it runs. The thread that has handed the mutex over ends that rest when its call to wake
 //!   the first returns. This takes a few microseconds if that thread keeps its processor.
