@@ -240,6 +240,14 @@ pub unsafe trait Schedule: Platform {
     /// Sets the mark of the calling thread, which has its number.
     fn set_mark(_mark: Mark) {}
 
+    /// Notes that a group of locks lacks processors in this period. Each group notes that once in a
+    /// period, and periods have consecutive numbers, which wrap around. Returns how many groups have
+    /// noted it in this period or in the one before: the greater number, 0 where they are not
+    /// counted.
+    fn note_shortage(_period: u32) -> u32 {
+        0
+    }
+
     /// The processor on which the caller runs, or ran a moment ago; `None` if that is not known.
     fn processor() -> Option<u32> {
         None

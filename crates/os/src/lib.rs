@@ -60,6 +60,7 @@ mod quota;
 mod random;
 mod ranges;
 mod settings;
+mod shortage;
 mod slots;
 mod start;
 pub mod switches;

@@ -20,7 +20,7 @@ use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 use nearlock_core::unwinding::without_unwinding;
 
 use crate::pause::pause_ns;
-use crate::{Os, chains, fences, mark, numa, random, settings, switches, sys, thread};
+use crate::{Os, chains, fences, mark, numa, random, settings, shortage, switches, sys, thread};
 
 /// Looks at a word, or pauses, between two readings of the clock, which costs as much as several of
 /// them. With a larger number a spinner would overrun its budget by longer.
@@ -141,6 +141,9 @@ unsafe impl<W: Wait> Schedule for Os<W> {
     #[inline]
     fn set_mark(mark: Mark) {
         mark::set(mark);
+    }
+    fn note_shortage(period: u32) -> u32 {
+        shortage::note(period)
     }
     fn processor() -> Option<u32> {
         sys::processor()

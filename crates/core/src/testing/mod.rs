@@ -64,6 +64,10 @@ thread_local! {
     pub static HEAVIES: Cell<u32> = const { Cell::new(0) };
     /// The processor of the only thread, if it is known.
     pub static PROCESSOR: Cell<Option<u32>> = const { Cell::new(None) };
+    /// The periods in which a shortage of processors was noted.
+    pub static SHORTAGES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+    /// How many groups of locks have noted one, as they are told.
+    pub static SHORTAGES_SEEN: Cell<u32> = const { Cell::new(0) };
     pub static NUMA_NODE: Cell<u32> = const { Cell::new(0) };
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
@@ -249,6 +253,10 @@ unsafe impl Schedule for OneThread {
     }
     fn processors() -> u32 {
         PROCESSORS
+    }
+    fn note_shortage(period: u32) -> u32 {
+        SHORTAGES.with_borrow_mut(|noted| noted.push(period));
+        SHORTAGES_SEEN.get()
     }
     fn should_give_way(spin: &mut Spin) -> bool {
         spin.turns += 1;

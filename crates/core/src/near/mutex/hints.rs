@@ -6,7 +6,9 @@
 //!             0-15 how many are left until the next visit
 //! looked_at   when a release last visited the chain, in units of 1024 ns; 0 if the next visit must
 //!             not be compared with that
-//! waits       bits 16-23 score of threads that found the holder on their own processor
+//! waits       bits 25-31 the period in which the chain last noted that its holders lack processors
+//!             24 whether processors were short then
+//!             16-23 score of threads that found the holder on their own processor
 //!             0-15 how long the first in the queue has waited for a release, in the mean, in units
 //!             of 128 ns; 0 if the chain is not visited at each release
 //! looker      bits 3-31 the thread that visited last, as far as these bits can tell
@@ -23,8 +25,9 @@
 //! its thread, except that of a fair release and that of a release which has freed the mutex
 //! before. Visits by one thread do not show that it monopolises the mutex: the other threads may
 //! all be asleep, or have no processor. Only threads that read the word, or count the releases in a
-//! short time, find that out (`mutex/waiting.rs`). While the first rests, releases do not read the
-//! hints.
+//! short time, find that out (`mutex/waiting.rs`). Where only one thread can run at a time, no
+//! thread spins. There the mutex counts as monopolised after three visits in a row by one thread.
+//! While the first rests, releases do not read the hints.
 //!
 //! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain,
 //! and notes how long the first in the queue has waited for it. That is how long a thread would
@@ -42,6 +45,12 @@
 //! the mutex until that thread runs. When sections become short again, or holders run again, the
 //! next releases and newcomers find it out.
 //!
+//! **Short processors.** If holders often have no processor, a thread that is woken to compete for
+//! the mutex often comes too late, and sleeps again. While that is so for many chains at the same
+//! time (`SHORTAGES_PER_PROCESSOR`), each release that visits the chain hands the mutex over.
+//! Processors are not idle meanwhile, since they have other holders to run. Threads sleep less
+//! often, and waits are shorter.
+//!
 //! **Cost.** Uncontended: a compare-and-exchange to lock, and a store to release. Contended: one
 //! membarrier each time that the first in the queue is about to park without an alarm, unless the
 //! chain is strong (`attention.rs`). It parks with an alarm before (`ALARM_NS`), unless spinning is
@@ -52,7 +61,7 @@
 //! read-modify-write.
 
 use crate::platform::{Atomic, Clock, Platform};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Spin};
 
 /// A unit of time in hints and notes is 2 to this power, in ns: about 1 us. The conversion is a
 /// shift.
@@ -118,6 +127,21 @@ const HERE_MAX: u32 = 255;
 /// score falls below it after 64 threads in a row that find the holder on another processor.
 const HERE_OFTEN: u32 = 64;
 const HERE_SHIFT: u32 = 16;
+const HERE: u32 = HERE_MAX << HERE_SHIFT;
+/// For how long a chain counts once its holders lack processors, in units of time, as a power of 2:
+/// 8 ms. It was chosen to be some time slices of the scheduler. With less, chains are missed that
+/// are seldom released because other programs have the processors. With more, the mutex is handed
+/// over for longer when processors are no longer short. No comparison with others is kept.
+const PERIOD_SHIFT: u32 = 13;
+const NOTED_SHIFT: u32 = 25;
+const PERIOD: u32 = 127 << NOTED_SHIFT;
+const SHORT: u32 = 1 << 24;
+/// Processors are short if the holders of so many chains lack them, for each processor. With
+/// fewer chains, the mutexes of all of them may be on their way to threads that have just been
+/// woken, and processors are idle. At 1, eight threads that yield in the critical sections of two
+/// mutexes do half of the work on two processors (tried: docs/internals/tuning-mutex.md). At a
+/// great value mutexes are never handed over for this reason.
+const SHORTAGES_PER_PROCESSOR: u32 = 2;
 const MEAN: u32 = (1 << HERE_SHIFT) - 1;
 /// Longer waits count as this long, so that a single one does not decide for long. The value was
 /// chosen; no comparison with others is kept.
@@ -127,6 +151,14 @@ const WAIT_SHIFT: u32 = 3;
 /// The weight of a new value in the mean: one in 2 to this power. The value was chosen, so that
 /// four visits or so make a difference; no comparison with others is kept.
 const MEAN_SHIFT: u32 = 2;
+
+/// The weight of a wait that is shorter than the mean, if the first was parked when it became
+/// first. Such a wait does not show that spinning pays: the thread would not have spun. If a holder
+/// is away for 20 ms, eight waiters get the mutex one after the other when it is back, some 10 us
+/// apart. With the weight of other waits, spinning is not found futile then (tried:
+/// docs/internals/tuning-mutex.md). At 31 such waits never shorten the mean. A mutex with a queue
+/// that never empties could then count as one with rare releases for ever.
+const PARKED_FALL_SHIFT: u32 = 5;
 
 /// Which threads release a mutex, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,22 +249,31 @@ impl<P: Platform> Hints<P> {
 
     /// Whether a thread should not spin for a release of a mutex of the chain.
     pub(super) fn is_spinning_futile(&self) -> bool {
+        self.are_releases_rare() || self.holders_lack_processors()
+    }
+
+    fn are_releases_rare(&self) -> bool {
+        (self.waits.load_hint() & MEAN) >> WAIT_SHIFT >= RARE_UNITS
+    }
+
+    /// Whether holders of mutexes of the chain often have no processor, and the first in the queue
+    /// waits for a release for `LONG_UNITS` or more, in the mean.
+    fn holders_lack_processors(&self) -> bool {
         let waits = self.waits.load_hint();
-        let (mean, here) = ((waits & MEAN) >> WAIT_SHIFT, waits >> HERE_SHIFT);
-        mean >= RARE_UNITS || mean >= LONG_UNITS && here >= HERE_OFTEN
+        (waits & MEAN) >> WAIT_SHIFT >= LONG_UNITS && (waits & HERE) >> HERE_SHIFT >= HERE_OFTEN
     }
 
     /// Notes where a thread that wants a mutex of the chain has found its holder.
     pub(super) fn note_holder(&self, place: HolderPlace) {
         let waits = self.waits.load_hint();
-        let here = waits >> HERE_SHIFT;
+        let here = (waits & HERE) >> HERE_SHIFT;
         let next = match place {
             HolderPlace::Here => (here + HERE_GAIN).min(HERE_MAX),
             HolderPlace::Elsewhere => here.saturating_sub(ELSEWHERE_LOSS),
             HolderPlace::Unknown => here,
         };
         if next != here {
-            self.waits.store_hint(waits & MEAN | next << HERE_SHIFT);
+            self.waits.store_hint(waits & !HERE | next << HERE_SHIFT);
         }
     }
 
@@ -270,6 +311,24 @@ impl<P: Clock + Schedule> Hints<P> {
         (P::now_ns() >> UNIT_SHIFT) as u32
     }
 
+    /// Whether processors are short at this time: holders of the mutexes of many chains often have
+    /// none. If a mutex is handed over to a sleeper, other holders use the processors until that
+    /// thread runs. Not if releases are rare: such holders may sleep in their critical sections, and
+    /// leave processors idle.
+    pub(super) fn are_processors_short(&self, now: u32) -> bool {
+        if self.are_releases_rare() || !self.holders_lack_processors() {
+            return false;
+        }
+        let (waits, period) = (self.waits.load_hint(), now >> PERIOD_SHIFT);
+        if (waits & PERIOD) >> NOTED_SHIFT == period & (PERIOD >> NOTED_SHIFT) {
+            return waits & SHORT != 0;
+        }
+        let is_short = P::note_shortage(period) >= P::processors().saturating_mul(SHORTAGES_PER_PROCESSOR);
+        let noted = period << NOTED_SHIFT & PERIOD | if is_short { SHORT } else { 0 };
+        self.waits.store_hint(self.waits.load_hint() & !(PERIOD | SHORT) | noted);
+        is_short
+    }
+
     /// The hints in words, for a report.
     pub(super) fn read(&self) -> Visits {
         let releases = self.releases();
@@ -287,6 +346,7 @@ impl<P: Clock + Schedule> Hints<P> {
     /// time, in units. `None`: it has become first at the last visit, or after that. Sets the
     /// number of releases until the next visit. Returns how long the first has waited, at most.
     pub(super) fn looked(&self, first_units: Option<u32>, now: u32) -> u32 {
+        let fall_shift = if first_units.is_some() { MEAN_SHIFT } else { PARKED_FALL_SHIFT };
         let (passed, first_units) = match (self.looked_at.load_hint(), first_units) {
             (0, units) => (units.unwrap_or(0).max(LOOK_UNITS), units.unwrap_or(0)),
             (at, None) => (now.wrapping_sub(at), now.wrapping_sub(at)),
@@ -299,7 +359,7 @@ impl<P: Clock + Schedule> Hints<P> {
             _ => stride,
         };
         self.looked_at.store_hint(now);
-        self.note_first_wait(if stride == 1 { Some(first_units) } else { None });
+        self.note_first_wait(if stride == 1 { Some((first_units, fall_shift)) } else { None });
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT, first_units);
         first_units
@@ -312,13 +372,15 @@ impl<P: Clock + Schedule> Hints<P> {
         self.looked_at.store_hint(0);
     }
 
-    /// Notes how long the first in the queue has waited for a release, in units of time. `None`:
-    /// there are several releases between two visits.
-    fn note_first_wait(&self, units: Option<u32>) {
+    /// Notes how long the first in the queue has waited for a release, in units of time, and the
+    /// weight of a short wait. `None`: there are several releases between two visits.
+    fn note_first_wait(&self, wait: Option<(u32, u32)>) {
         let waits = self.waits.load_hint();
         let mean = waits & MEAN;
-        let next = units.map_or(0, |units| {
-            mean - (mean >> MEAN_SHIFT) + (units.min(WAIT_MAX_UNITS) << WAIT_SHIFT >> MEAN_SHIFT)
+        let next = wait.map_or(0, |(units, fall_shift)| {
+            let wait = units.min(WAIT_MAX_UNITS) << WAIT_SHIFT;
+            let shift = if wait < mean { fall_shift } else { MEAN_SHIFT };
+            mean - (mean >> shift) + (wait >> shift)
         });
         if next != mean {
             self.waits.store_hint(waits & !MEAN | next);
@@ -335,7 +397,10 @@ impl<P: Clock + Schedule> Hints<P> {
             true => last & SAME,
             false => 0,
         };
-        self.looker.store_hint(thread | same | last & MONOPOLISED);
+        let is_row = same != 0 && last & SAME != 0 && last & MONOPOLISED != DOUBTS;
+        // Asked last, since this may be a system call.
+        let is_alone = is_row && P::should_give_way(&mut Spin::default());
+        self.looker.store_hint(thread | same | if is_alone { DOUBTS } else { last & MONOPOLISED });
     }
 }
 

@@ -236,13 +236,15 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     }
 
     /// Whether a release that visits the chain hands the mutex over to the first. It does if the
-    /// first has made a request and is awake, or if the first is due.
-    pub(super) fn is_its_turn(first: &Waiter<P>, holders: Holders, now: u32) -> bool {
+    /// first has made a request and is awake, or if the first is due, or if processors are short.
+    pub(super) fn is_its_turn(&self, first: &Waiter<P>, holders: Holders) -> bool {
         let due_units = match holders {
             Holders::Several => DUE_UNITS,
             Holders::One => MONOPOLISED_DUE_UNITS,
         };
-        Self::has_requested(first) && !first.is_asleep() || Self::first_for_units(first, now) >= due_units
+        Self::has_requested(first) && !first.is_asleep()
+            || Self::first_for_units(first, self.now()) >= due_units
+            || self.chain.beside().hints.are_processors_short(self.now())
     }
 
     /// Puts the waiter at the end of the queue.

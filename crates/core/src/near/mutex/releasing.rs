@@ -9,7 +9,8 @@
 //! the count again.
 //!
 //! **A release that visits the chain** hands the mutex over if the first in the queue is awake and
-//! has made a wake request. It also does so if the first is due. A waiter is *due* when it has been
+//! has made a wake request. It also does so if the first is due, or if processors are short
+//! (`mutex/hints.rs`). A waiter is *due* when it has been
 //! first for `DUE_NS`, or for `MONOPOLISED_DUE_NS` if the mutex is monopolised. Such a waiter may
 //! have no processor. Otherwise the release frees the mutex, and wakes a first that has made a
 //! request and is parked. It also dequeues that waiter, so that the next release wakes the next
@@ -35,13 +36,13 @@
 //! - A first that does not rest, and is parked or has no processor, gets it at the first release
 //!   that visits the chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a visit comes within about
 //!   16 us, or after at most 4096 releases if critical sections have just become longer. Until then
-//!   newcomers overtake it, although it may have made a request. If all threads share one
-//!   processor, none of them spins, so no mutex is found monopolised. Then `DUE_NS` decides.
+//!   newcomers overtake it, although it may have made a request.
 //! - A first that is being woken after a hand-over, and rests meanwhile, does not get the mutex
 //!   until it runs. The thread that has handed the mutex over ends that rest when its call to wake
 //!   the first returns. This takes a few microseconds if that thread keeps its processor.
 //! - While spinning is futile (`mutex/hints.rs`), the first makes its request at once. It is seldom
-//!   awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`.
+//!   awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`. But while
+//!   processors are short (`mutex/hints.rs`), it gets it at the next release that visits the chain.
 //! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
 //!
 //! The queue is first come, first served, with two exceptions:
@@ -92,7 +93,7 @@ impl<P: NearPlatform> NearMutex<P> {
             }
             let holders = queue.holders();
             match queue.first() {
-                Some(first) if to == To::First || WaitQueue::is_its_turn(first, holders, queue.now()) => {
+                Some(first) if to == To::First || queue.is_its_turn(first, holders) => {
                     let first = ptr::from_ref(first);
                     self.disown();
                     // SAFETY: the first in the queue; the caller holds the mutex.

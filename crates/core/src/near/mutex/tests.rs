@@ -2,6 +2,7 @@
 //! pauses, passes a fence, or parks. In the names of tests, the line is the queue.
 
 mod alarm;
+mod hand_over;
 mod monopolised;
 mod nodes;
 mod strong;
@@ -197,38 +198,6 @@ fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
         assert!(others_are_done() && mutex.is_locked(), "step {step}");
         assert!(events_of(MutexWake) > before && is_quiet(mutex), "step {step}");
     }
-}
-
-#[test]
-fn a_sleeper_whose_turn_is_due_is_handed_the_mutex() {
-    // Its alarm has gone off before.
-    let due_ns = DUE_NS - ALARM_NS;
-    for (waited_ns, hand_overs) in [(due_ns - 10_000, 0), (due_ns + 10_000, 1)] {
-        let mutex = held();
-        let before = events_of(MutexHandOver);
-        after(SLEEPS_AT, move || {
-            NOW_NS.set(NOW_NS.get() + waited_ns);
-            release(mutex);
-            assert_eq!(mutex.is_locked(), hand_overs == 1);
-        });
-        // SAFETY: another thread has released it by then.
-        unsafe { mutex.lock(&()) };
-        assert_eq!(events_of(MutexHandOver) - before, hand_overs);
-        assert!(is_quiet(mutex));
-    }
-}
-
-#[test]
-fn a_fair_release_hands_over_to_a_sleeper_at_once() {
-    let mutex = held();
-    after(SLEEPS_AT, || {
-        // SAFETY: for the thread that holds it.
-        unsafe { mutex.unlock_fair() };
-        assert!(mutex.is_locked());
-    });
-    // SAFETY: another thread has released it by then.
-    unsafe { mutex.lock(&()) };
-    assert!(is_quiet(mutex));
 }
 
 #[test]

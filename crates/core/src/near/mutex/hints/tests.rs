@@ -1,5 +1,7 @@
 use super::*;
-use crate::testing::{NOW_NS, OTHER, OneThread, THIRD, THREAD_ID};
+use crate::testing::{
+    NOW_NS, OTHER, OneThread, PROCESSORS, SHORTAGES, SHORTAGES_SEEN, SPINS_MAX, THIRD, THREAD_ID,
+};
 
 /// The number of releases until the next visit, including the release that visits.
 fn releases_to_look(hints: &Hints<OneThread>) -> usize {
@@ -64,6 +66,27 @@ fn a_thread_that_looks_again_and_again_need_not_monopolise() {
     assert_eq!((hints.has_one_looker(), hints.holders()), (false, Holders::One));
 }
 
+/// No thread spins then, so no thread finds that out.
+#[test]
+fn a_thread_that_looks_again_and_again_monopolises_where_one_thread_runs_at_a_time() {
+    let hints = Hints::<OneThread>::default();
+    SPINS_MAX.set(0);
+    let looks_as = |thread, times: u32| {
+        THREAD_ID.set(thread);
+        (0..times).for_each(|_| _ = hints.looked(Some(LOOK_UNITS), Hints::<OneThread>::now()));
+        hints.holders()
+    };
+    assert_eq!(looks_as(OTHER, 1), Holders::Several);
+    assert_eq!(looks_as(THIRD, 2), Holders::Several);
+    assert_eq!(looks_as(OTHER, 2), Holders::Several);
+    assert_eq!(looks_as(OTHER, 1), Holders::One);
+    hints.note_shared();
+    assert_eq!(looks_as(THIRD, 1), Holders::One);
+    (0..DOUBTS).for_each(|_| hints.note_shared());
+    assert_eq!(hints.holders(), Holders::Several);
+    assert_eq!(looks_as(THIRD, 2), Holders::One);
+}
+
 /// Visits the chain after this time, in units, as two threads that exchange the mutex.
 fn visit_after(hints: &Hints<OneThread>, units: u32, first_units: u32) {
     NOW_NS.set(NOW_NS.get() + (u64::from(units) << UNIT_SHIFT));
@@ -111,6 +134,63 @@ fn spinning_is_futile_for_long_sections_of_holders_without_a_processor() {
     assert!(hints.is_spinning_futile());
     (0..20).for_each(|_| visit_after(&hints, 20, 2));
     assert!(!hints.is_spinning_futile(), "sections are short again");
+}
+
+/// A holder is away for 20 ms. Then the waiters get the mutex one after the other, as they wake up.
+#[test]
+fn releases_stay_rare_if_waiters_pass_the_mutex_on_after_each_long_wait() {
+    let hints = Hints::<OneThread>::default();
+    let wait = |units: u32, is_parked: bool| {
+        NOW_NS.set(NOW_NS.get() + (u64::from(units) << UNIT_SHIFT));
+        hints.looked((!is_parked).then_some(units), Hints::<OneThread>::now());
+    };
+    let away = || {
+        hints.resume();
+        wait(20_000, false);
+        (0..7).for_each(|_| wait(LOOK_UNITS, true));
+    };
+    (0..4).for_each(|_| away());
+    for _ in 0..10 {
+        away();
+        assert!(hints.is_spinning_futile());
+    }
+    let until_short = |is_parked| {
+        let visits = (0..1000).take_while(|_| hints.is_spinning_futile());
+        visits.map(|_| wait(LOOK_UNITS, is_parked)).count()
+    };
+    let parked = until_short(true);
+    assert!((10..100).contains(&parked), "a queue that never empties: {parked} visits");
+    (0..4).for_each(|_| away());
+    let spun = until_short(false);
+    assert!((1..10).contains(&spun), "{spun} visits");
+}
+
+#[test]
+fn processors_are_short_while_the_holders_of_many_chains_lack_them() {
+    let hints = Hints::<OneThread>::default();
+    let is_short = || hints.are_processors_short(Hints::<OneThread>::now());
+    let next_period = || NOW_NS.set(NOW_NS.get() + (1 << (PERIOD_SHIFT + UNIT_SHIFT)));
+    let (many, fewer) = (PROCESSORS * SHORTAGES_PER_PROCESSOR, PROCESSORS * SHORTAGES_PER_PROCESSOR - 1);
+    NOW_NS.set(1 << 40);
+    SHORTAGES_SEEN.set(many);
+    assert!(!is_short(), "nothing is known");
+    (0..8).for_each(|_| visit_after(&hints, 20, 20));
+    assert!(!is_short(), "no holder lacks a processor");
+    (0..100).for_each(|_| hints.note_holder(HolderPlace::Here));
+    assert!(SHORTAGES.with_borrow(|noted| noted.is_empty()));
+    for (seen, expected) in [(many, true), (fewer, false), (0, false), (many + 7, true)] {
+        next_period();
+        SHORTAGES_SEEN.set(seen);
+        assert_eq!(is_short(), expected, "{seen}");
+        SHORTAGES_SEEN.set(many - seen.min(many));
+        assert_eq!(is_short(), expected, "it is noted once in a period");
+        assert!(hints.is_spinning_futile());
+    }
+    let noted = SHORTAGES.take();
+    assert!(noted.len() == 4 && noted.is_sorted_by(|before, after| before + 1 == *after), "{noted:?}");
+    next_period();
+    (0..20).for_each(|_| visit_after(&hints, 200, 200));
+    assert!(!is_short(), "releases are rare");
 }
 
 #[test]
