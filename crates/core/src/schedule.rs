@@ -260,6 +260,12 @@ pub unsafe trait Schedule: Platform {
     /// change.
     fn processors() -> u32;
 
+    /// On how many processors threads of the process may run at the same time, at least 1. It may
+    /// be less than [`processors`](Self::processors), and may change. May make system calls.
+    fn processors_of_process() -> u32 {
+        Self::processors()
+    }
+
     /// Whether the caller should stop spinning. The caller asks at each turn of its own loop. It
     /// reports pauses in addition to the turns by [`Spin::paused`].
     fn should_give_way(spin: &mut Spin) -> bool;

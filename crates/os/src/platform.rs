@@ -41,10 +41,9 @@ fn asked_once(known: &AtomicU32, ask: fn() -> u32) -> u32 {
 /// is yes, the affinity is asked for again: perhaps only these two threads are bound to the same
 /// processor.
 fn runs_one_at_a_time() -> bool {
-    static QUOTA: AtomicU32 = AtomicU32::new(0);
     /// A number above one, or 0.
     static AFFINITY: AtomicU32 = AtomicU32::new(0);
-    if asked_once(&QUOTA, sys::processors_of_quota) == 1 {
+    if quota() == 1 {
         return true;
     }
     if AFFINITY.load(Ordering::Relaxed) > 1 {
@@ -55,6 +54,12 @@ fn runs_one_at_a_time() -> bool {
         AFFINITY.store(processors, Ordering::Relaxed);
     }
     processors <= 1
+}
+
+/// How many processors the quota of the process allows, as it was at the first question.
+fn quota() -> u32 {
+    static QUOTA: AtomicU32 = AtomicU32::new(0);
+    asked_once(&QUOTA, sys::processors_of_quota)
 }
 
 // SAFETY: the words are `core`'s own, and waiting is that of `Native`.
@@ -156,6 +161,11 @@ unsafe impl<W: Wait> Schedule for Os<W> {
         /// 0: not asked yet.
         static PROCESSORS: AtomicU32 = AtomicU32::new(0);
         asked_once(&PROCESSORS, sys::processors)
+    }
+    /// The least of the quota, as it was at the first question, and of the affinity of the caller
+    /// and of the process' first thread.
+    fn processors_of_process() -> u32 {
+        quota().min(sys::processors_of_process().unwrap_or_else(Self::processors))
     }
     /// The length of a pause is measured by the first caller.
     fn pauses_in(ns: u32) -> u32 {
@@ -345,6 +355,7 @@ mod tests {
     fn there_are_as_many_processors_as_before() {
         assert!(<Os>::processors() > 0);
         assert_eq!(<Os>::processors(), <Os>::processors());
+        assert!((1..=<Os>::processors()).contains(&<Os>::processors_of_process()));
     }
 
     /// A spinner whose budget is spent, but that has not read the clock since.

@@ -45,6 +45,8 @@ pub const THIRD: ThreadId = ThreadId::new(9).unwrap();
 
 /// The number of processors that this platform reports.
 pub const PROCESSORS: u32 = 8;
+/// The number of them that the process may use.
+pub const PROCESSORS_OF_PROCESS: u32 = 3;
 
 thread_local! {
     /// The id of the only thread, until a test changes it.
@@ -253,6 +255,9 @@ unsafe impl Schedule for OneThread {
     }
     fn processors() -> u32 {
         PROCESSORS
+    }
+    fn processors_of_process() -> u32 {
+        PROCESSORS_OF_PROCESS
     }
     fn note_shortage(period: u32) -> u32 {
         SHORTAGES.with_borrow_mut(|noted| noted.push(period));

@@ -25,9 +25,9 @@
 //! its thread, except that of a fair release and that of a release which has freed the mutex
 //! before. Visits by one thread do not show that it monopolises the mutex: the other threads may
 //! all be asleep, or have no processor. Only threads that read the word, or count the releases in a
-//! short time, find that out (`mutex/waiting.rs`). Where only one thread can run at a time, no
-//! thread spins. There the mutex counts as monopolised after three visits in a row by one thread.
-//! While the first rests, releases do not read the hints.
+//! short time, find that out (`mutex/waiting.rs`). No thread spins if only one can run at a time,
+//! or if `spin.budget-ns` is 0. The mutex then counts as monopolised after three visits in a row by
+//! one thread. While the first rests, releases do not read the hints.
 //!
 //! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain,
 //! and notes how long the first in the queue has waited for it. That is how long a thread would
@@ -323,7 +323,8 @@ impl<P: Clock + Schedule> Hints<P> {
         if (waits & PERIOD) >> NOTED_SHIFT == period & (PERIOD >> NOTED_SHIFT) {
             return waits & SHORT != 0;
         }
-        let is_short = P::note_shortage(period) >= P::processors().saturating_mul(SHORTAGES_PER_PROCESSOR);
+        let shortages = P::processors_of_process().saturating_mul(SHORTAGES_PER_PROCESSOR);
+        let is_short = P::note_shortage(period) >= shortages;
         let noted = period << NOTED_SHIFT & PERIOD | if is_short { SHORT } else { 0 };
         self.waits.store_hint(self.waits.load_hint() & !(PERIOD | SHORT) | noted);
         is_short
@@ -343,8 +344,9 @@ impl<P: Clock + Schedule> Hints<P> {
     }
 
     /// Notes a visit to the chain by a release for which the first in the queue has waited for this
-    /// time, in units. `None`: it has become first at the last visit, or after that. Sets the
-    /// number of releases until the next visit. Returns how long the first has waited, at most.
+    /// time, in units. `None`: it was parked when it became first, at the last visit or after that.
+    /// Sets the number of releases until the next visit. Returns how long the first has waited, at
+    /// most.
     pub(super) fn looked(&self, first_units: Option<u32>, now: u32) -> u32 {
         let fall_shift = if first_units.is_some() { MEAN_SHIFT } else { PARKED_FALL_SHIFT };
         let (passed, first_units) = match (self.looked_at.load_hint(), first_units) {
@@ -359,7 +361,7 @@ impl<P: Clock + Schedule> Hints<P> {
             _ => stride,
         };
         self.looked_at.store_hint(now);
-        self.note_first_wait(if stride == 1 { Some((first_units, fall_shift)) } else { None });
+        self.note_first_wait((stride == 1).then_some(first_units), fall_shift);
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT, first_units);
         first_units
@@ -372,12 +374,12 @@ impl<P: Clock + Schedule> Hints<P> {
         self.looked_at.store_hint(0);
     }
 
-    /// Notes how long the first in the queue has waited for a release, in units of time, and the
-    /// weight of a short wait. `None`: there are several releases between two visits.
-    fn note_first_wait(&self, wait: Option<(u32, u32)>) {
+    /// Notes how long the first in the queue has waited for a release, in units of time. `None`:
+    /// there are several releases between two visits. `fall_shift` is the weight of a short wait.
+    fn note_first_wait(&self, units: Option<u32>, fall_shift: u32) {
         let waits = self.waits.load_hint();
         let mean = waits & MEAN;
-        let next = wait.map_or(0, |(units, fall_shift)| {
+        let next = units.map_or(0, |units| {
             let wait = units.min(WAIT_MAX_UNITS) << WAIT_SHIFT;
             let shift = if wait < mean { fall_shift } else { MEAN_SHIFT };
             mean - (mean >> shift) + (wait >> shift)

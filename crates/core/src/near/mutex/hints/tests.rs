@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{
-    NOW_NS, OTHER, OneThread, PROCESSORS, SHORTAGES, SHORTAGES_SEEN, SPINS_MAX, THIRD, THREAD_ID,
+    NOW_NS, OTHER, OneThread, PROCESSORS_OF_PROCESS, SHORTAGES, SHORTAGES_SEEN, SPINS_MAX, THIRD, THREAD_ID,
 };
 
 /// The number of releases until the next visit, including the release that visits.
@@ -170,7 +170,10 @@ fn processors_are_short_while_the_holders_of_many_chains_lack_them() {
     let hints = Hints::<OneThread>::default();
     let is_short = || hints.are_processors_short(Hints::<OneThread>::now());
     let next_period = || NOW_NS.set(NOW_NS.get() + (1 << (PERIOD_SHIFT + UNIT_SHIFT)));
-    let (many, fewer) = (PROCESSORS * SHORTAGES_PER_PROCESSOR, PROCESSORS * SHORTAGES_PER_PROCESSOR - 1);
+    let (many, fewer) = (
+        PROCESSORS_OF_PROCESS * SHORTAGES_PER_PROCESSOR,
+        PROCESSORS_OF_PROCESS * SHORTAGES_PER_PROCESSOR - 1,
+    );
     NOW_NS.set(1 << 40);
     SHORTAGES_SEEN.set(many);
     assert!(!is_short(), "nothing is known");
