@@ -2,6 +2,7 @@
 
 mod c;
 mod file;
+mod futex;
 mod membarrier;
 mod nodes;
 mod parallelism;
@@ -30,16 +31,10 @@ mod rseq {
 }
 mod thread;
 
-use core::ffi::c_long;
 use core::mem::MaybeUninit;
-use core::ptr;
-use core::sync::atomic::AtomicU32;
-use core::time::Duration;
 use std::alloc::Layout;
-use std::io;
 
-use crate::futex::WaitResult;
-
+pub use futex::{futex_wait, futex_wake};
 pub use membarrier::{membarrier, register_membarrier};
 pub use nodes::{
     KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes, processor,
@@ -74,56 +69,6 @@ fn die(message: &[u8]) -> ! {
 pub fn sched_yield() {
     // SAFETY: has no conditions.
     unsafe { c::sched_yield() };
-}
-
-/// See [`futex::wait`](crate::futex::wait).
-pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
-    /// The time that this system call takes: two longs. `c::timespec` is the type that the C
-    /// library takes, and its seconds may be longer on a 32-bit processor. As the timeout is
-    /// relative, 31 bits of seconds suffice.
-    #[repr(C)]
-    struct KernelTime {
-        s: c_long,
-        ns: c_long,
-    }
-    // A timeout of more seconds than the kernel can count means no limit.
-    let timeout = timeout.and_then(|timeout| {
-        Some(KernelTime { s: timeout.as_secs().try_into().ok()?, ns: timeout.subsec_nanos() as c_long })
-    });
-    // The C library's type for the time, by which Miri knows the argument.
-    let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref).cast::<c::timespec>();
-    // SAFETY:
-    // * the word is a live, aligned 32-bit word;
-    // * the limit is null or a live time of the kernel's layout.
-    let result = unsafe {
-        c::syscall(c::SYS_futex, word.as_ptr(), c::FUTEX_WAIT | c::FUTEX_PRIVATE_FLAG, expected, limit)
-    };
-    if result == 0 {
-        return WaitResult::Woken;
-    }
-    match io::Error::last_os_error().raw_os_error() {
-        Some(c::EAGAIN) => WaitResult::Mismatch,
-        Some(c::ETIMEDOUT) => WaitResult::TimedOut,
-        error => {
-            debug_assert_eq!(error, Some(c::EINTR), "futex wait");
-            WaitResult::Interrupted
-        }
-    }
-}
-
-/// See [`futex::wake`](crate::futex::wake).
-pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
-    // The kernel takes a signed number.
-    let n = i32::try_from(n).unwrap_or(i32::MAX);
-    // The call declares no types, so the word has the type that it has in `futex_wait`.
-    let word = word.cast::<u32>().cast_mut();
-    // SAFETY: a private wake-up uses only the address, and reads nothing there.
-    let woken = unsafe { c::syscall(c::SYS_futex, word, c::FUTEX_WAKE | c::FUTEX_PRIVATE_FLAG, n) };
-    // The waiter may have woken up before, and may have freed the word. The kernel then finds no
-    // sleeper, but Miri rejects the address.
-    let is_freed = || cfg!(miri) && io::Error::last_os_error().raw_os_error() == Some(c::EFAULT);
-    debug_assert!(woken >= 0 || is_freed(), "futex wake");
-    u32::try_from(woken).unwrap_or(0)
 }
 
 /// The number of processors that are online, at least 1. Asks the system, which takes some

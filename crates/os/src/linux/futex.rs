@@ -1,0 +1,164 @@
+//! The futex calls.
+//!
+//! On x86-64 and aarch64 the instruction of the system call is part of the caller. The kernel clears
+//! what a processor has learned about returns when it switches threads. So each function that
+//! returns between the system call and the lock costs 10 ns. (MEASURED, AMD EPYC, family 26 model
+//! 2, by `perf record -e cpu-clock:u` of two threads that notify each other.) The call leaves
+//! `errno` alone, too, as a program expects of an unlock.
+//!
+//! Source: Linux, syscall(2), "Architecture calling conventions"; futex(2).
+
+use core::ffi::{c_int, c_long};
+use core::ptr;
+use core::sync::atomic::AtomicU32;
+use core::time::Duration;
+
+use super::c;
+use crate::futex::WaitResult;
+
+/// A time limit as the kernel reads it: two longs. `c::timespec` is the type that the C library
+/// takes, and its seconds may be longer on a 32-bit processor. As the limit is relative, 31 bits of
+/// seconds suffice.
+#[repr(C)]
+struct KernelTime {
+    s: c_long,
+    ns: c_long,
+}
+
+/// See [`futex::wait`](crate::futex::wait).
+#[inline(always)]
+pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
+    // A timeout of more seconds than the kernel can count means no limit.
+    let timeout = timeout.and_then(|timeout| {
+        Some(KernelTime { s: timeout.as_secs().try_into().ok()?, ns: timeout.subsec_nanos() as c_long })
+    });
+    let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY:
+    // * the word is a live, aligned 32-bit word;
+    // * the limit is null or a live time of the kernel's layout.
+    let result = unsafe { call(word.as_ptr(), c::FUTEX_WAIT | c::FUTEX_PRIVATE_FLAG, expected, limit) };
+    match result {
+        Ok(_) => WaitResult::Woken,
+        Err(c::EAGAIN) => WaitResult::Mismatch,
+        Err(c::ETIMEDOUT) => WaitResult::TimedOut,
+        Err(error) => {
+            debug_assert_eq!(error, c::EINTR, "futex wait");
+            WaitResult::Interrupted
+        }
+    }
+}
+
+/// See [`futex::wake`](crate::futex::wake).
+#[inline(always)]
+pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
+    // The kernel takes a signed number.
+    let n = n.min(i32::MAX as u32);
+    let word = word.cast::<u32>().cast_mut();
+    // SAFETY: a private wake-up uses only the address, and reads nothing there.
+    let woken = unsafe { call(word, c::FUTEX_WAKE | c::FUTEX_PRIVATE_FLAG, n, ptr::null()) };
+    // The waiter may have woken up before, and may have freed the word. The kernel then finds no
+    // sleeper, but Miri rejects the address.
+    debug_assert!(woken.is_ok() || cfg!(miri) && woken == Err(c::EFAULT), "futex wake");
+    woken.unwrap_or(0)
+}
+
+/// Makes the system call. Returns the number of its error instead of setting `errno`.
+///
+/// Safety: the kernel may read the word, as this operation does; the limit is null or alive.
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64", not(miri)))]
+#[inline(always)]
+unsafe fn call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) -> Result<u32, c_int> {
+    let result: isize;
+    // SAFETY: the caller's. The kernel changes no other registers than these, and no memory.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") c::SYS_futex as isize => result,
+            in("rdi") word,
+            in("rsi") op as isize,
+            in("rdx") u64::from(value),
+            in("r10") limit,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result_of(result)
+}
+
+/// As above.
+///
+/// Safety: as above.
+#[cfg(all(target_arch = "aarch64", target_pointer_width = "64", not(miri)))]
+#[inline(always)]
+unsafe fn call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) -> Result<u32, c_int> {
+    let result: isize;
+    // SAFETY: the caller's. The kernel changes no other registers than these, and no memory.
+    unsafe {
+        core::arch::asm!(
+            "svc 0",
+            in("x8") c::SYS_futex as isize,
+            inlateout("x0") word => result,
+            in("x1") op as isize,
+            in("x2") u64::from(value),
+            in("x3") limit,
+            options(nostack)
+        );
+    }
+    result_of(result)
+}
+
+/// As above, by the C library.
+///
+/// Safety: as above.
+#[cfg(not(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64",
+    not(miri)
+)))]
+unsafe fn call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) -> Result<u32, c_int> {
+    // The C library's type for the time, by which Miri knows the argument.
+    let limit = limit.cast::<c::timespec>();
+    // SAFETY: the caller's.
+    let result = unsafe { c::syscall(c::SYS_futex, word, op, value, limit) };
+    if result < 0 {
+        return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(c::EINTR));
+    }
+    Ok(result as u32)
+}
+
+/// The result of a system call: a number, or that of an error with a minus sign.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_pointer_width = "64", not(miri)))]
+#[inline(always)]
+fn result_of(result: isize) -> Result<u32, c_int> {
+    if result < 0 { Err(-result as c_int) } else { Ok(result as u32) }
+}
+
+#[cfg(all(
+    test,
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64",
+    not(miri)
+))]
+mod tests {
+    use super::*;
+
+    /// Programs read `errno` after they have unlocked.
+    #[test]
+    fn errno_stays() {
+        // SAFETY: the calling thread's own.
+        let errno = unsafe { &mut *libc::__errno_location() };
+        *errno = 12345;
+        let word = AtomicU32::new(1);
+        assert_eq!(futex_wake(&word, 1), 0);
+        assert_eq!(futex_wait(&word, 2, None), WaitResult::Mismatch);
+        while futex_wait(&word, 1, Some(Duration::from_nanos(1))) != WaitResult::TimedOut {}
+        assert_eq!(*errno, 12345);
+    }
+
+    #[test]
+    fn an_error_is_told_from_a_number() {
+        assert_eq!([result_of(0), result_of(3)], [Ok(0), Ok(3)]);
+        assert_eq!(result_of(-(c::EINTR as isize)), Err(c::EINTR));
+    }
+}
