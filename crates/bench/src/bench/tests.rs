@@ -220,12 +220,12 @@ fn a_section_may_write_to_lines() {
 
 #[test]
 fn gates_are_computed_from_the_rounds() {
-    let mut plan = plan(Mode::Uncontended, &["near-mutex", "bare-exchange"]);
+    let mut plan = plan(Mode::Uncontended, &["near-mutex", "bare-compare-exchange"]);
     plan.rounds = 7;
     plan.window = Duration::from_millis(2);
     let gates = report(&plan).gates;
     let found: Vec<_> = gates.iter().map(|gate| (gate.name, gate.baseline)).collect();
-    assert_eq!(found, [("uncontended", Some("bare-exchange"))]);
+    assert_eq!(found, [("uncontended", Some("bare-compare-exchange"))]);
     // A round does not count in which the loop seems to take no longer with the lock than without.
     let gate = &gates[0];
     assert!((1..=7).contains(&gate.rounds) && gate.value > 0.0, "{gates:?}");

@@ -222,7 +222,7 @@ fn uncontended_sections_may_write_lines() {
 fn gates_are_in_the_text_and_in_the_files() {
     let directory = std::env::temp_dir().join(format!("nearlock-gates-{}", std::process::id()));
     let run = nearlock(&format!(
-        "bench --mode uncontended --lock near-mutex --peers bare-exchange --rounds 7 --duration-ms 1 --out {}",
+        "bench --mode uncontended --lock near-mutex --peers bare-compare-exchange --rounds 7 --duration-ms 1 --out {}",
         directory.display()
     ));
     assert_eq!(run.code, 0, "{}", run.err);

@@ -94,6 +94,7 @@ pub struct Call<P: Park> {
 impl<P: Park> Call<P> {
     /// Wakes the waiter. The waiter may have been freed. Then a waiter that is now at its address
     /// wakes up for no reason.
+    #[inline(always)]
     pub fn make(self) {
         P::unpark(self.word, 1);
     }
@@ -180,11 +181,11 @@ impl<P: Park> Waiter<P> {
     /// Sleeps until there is a signal. Returns at once if there is one already.
     pub fn park(&self) -> Signal {
         loop {
-            if let Some(signal) = self.take() {
-                return signal;
-            }
             if self.falls_asleep() {
                 P::park(&self.signal, ASLEEP);
+            }
+            if let Some(signal) = self.take() {
+                return signal;
             }
         }
     }

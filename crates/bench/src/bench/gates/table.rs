@@ -66,7 +66,7 @@ pub static GATES: [Spec; 27] = [
     gate("beside, 16 threads", |m, p| m == Mode::Beside && p.threads == 16, (Throughput, One), Some(PTHREAD), both(0.9, 1.0)),
     gate("beside, 64 threads", |m, p| m == Mode::Beside && p.threads == 64, (Throughput, One), Some(PTHREAD), both(0.9, 1.0)),
     gate("uncontended, 4 lines", |m, _| is(m, "uncontended", "lines-4"), (Time, One), Some(PARKING_LOT), both(1.1, 0.9)),
-    gate("uncontended", |m, p| m == Mode::Uncontended && p == Point::ALONE, (Time, One), Some("bare-exchange"), only(1.05)),
+    gate("uncontended", |m, p| m == Mode::Uncontended && p == Point::ALONE, (Time, One), Some("bare-compare-exchange"), only(1.05)),
     gate("many shared", |m, _| is(m, "many", "shared"), (Throughput, One), Some(PARKING_LOT), both(0.97, 1.05)),
     gate("many own", |m, _| is(m, "many", "own"), (Throughput, One), Some(PARKING_LOT), both(0.97, 1.05)),
     gate("32 threads, think 500", |m, p| is_free(m, p, 32, 100, 500), (Throughput, One), Some(PARKING_LOT), both(0.97, 1.0)),

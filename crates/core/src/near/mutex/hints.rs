@@ -315,11 +315,11 @@ impl<P: Clock + Schedule> Hints<P> {
     /// none. If a mutex is handed over to a sleeper, other holders use the processors until that
     /// thread runs. Not if releases are rare: such holders may sleep in their critical sections, and
     /// leave processors idle.
-    pub(super) fn are_processors_short(&self, now: u32) -> bool {
+    pub(super) fn are_processors_short(&self, now: impl FnOnce() -> u32) -> bool {
         if self.are_releases_rare() || !self.holders_lack_processors() {
             return false;
         }
-        let (waits, period) = (self.waits.load_hint(), now >> PERIOD_SHIFT);
+        let (waits, period) = (self.waits.load_hint(), now() >> PERIOD_SHIFT);
         if (waits & PERIOD) >> NOTED_SHIFT == period & (PERIOD >> NOTED_SHIFT) {
             return waits & SHORT != 0;
         }
@@ -365,6 +365,11 @@ impl<P: Clock + Schedule> Hints<P> {
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT, first_units);
         first_units
+    }
+
+    /// Whether no release has visited the chain since [`resume`](Self::resume).
+    pub(super) fn is_first_visit(&self) -> bool {
+        self.looked_at.load_hint() == 0
     }
 
     /// Notes that releases visit the chain from now on. For a while they may not have done so. So

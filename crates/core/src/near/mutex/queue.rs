@@ -243,8 +243,8 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
             Holders::One => MONOPOLISED_DUE_UNITS,
         };
         Self::has_requested(first) && !first.is_asleep()
-            || Self::first_for_units(first, self.now()) >= due_units
-            || self.chain.beside().hints.are_processors_short(self.now())
+            || Self::has_stamp(first) && Self::first_for_units(first, self.now()) >= due_units
+            || self.chain.beside().hints.are_processors_short(|| self.now())
     }
 
     /// Puts the waiter at the end of the queue.
@@ -378,6 +378,9 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     /// the next holder would have to make this system call while it holds the mutex.
     ///
     /// Safety: the waiter is the first in the queue. The caller holds the mutex, and gives it away.
+    // Inlined, as the next two functions, because each function that returns after the system call
+    // costs 10 ns (`linux/futex.rs` of nearlock-os).
+    #[inline(always)]
     pub(super) unsafe fn hand_over(self, first: *const Waiter<P>, holders: Holders) {
         P::count(LockEvent::MutexHandOver);
         // SAFETY: the caller's.
@@ -387,6 +390,7 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     /// Takes the first out of the queue, and grants it what this note says.
     ///
     /// Safety: the waiter is the first in the queue.
+    #[inline(always)]
     unsafe fn grant_first(self, first: *const Waiter<P>, note: u32, holders: Holders) {
         // SAFETY: the caller's. The waiter stays until it is granted, since a waiter that was taken
         // out of the queue does not leave by itself.
@@ -403,10 +407,22 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
         };
         let lock = self.chain.address();
         drop(self);
-        [call, next].into_iter().flatten().for_each(Call::make);
+        if let Some(call) = call {
+            call.make();
+        }
+        if let Some(next) = next {
+            next.make();
+        }
         if rests {
             Self::of(lock.cast()).look_after_told();
         }
+    }
+
+    /// Whether a release that wakes the first dequeues it to compete.
+    fn is_to_compete(first: &Waiter<P>, holders: Holders) -> bool {
+        let was_dequeued = first.note.load(Relaxed) & AGAIN != 0;
+        let is_asleep = first.state().0 == SleepState::Asleep;
+        Self::has_requested(first) && holders == Holders::Several && !was_dequeued && is_asleep
     }
 
     /// Wakes the first in the queue, if it has made a request and is parked. The mutex has become
@@ -418,11 +434,10 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
     ///
     /// A first that is awake only gets a signal, and keeps its request: it may have missed this
     /// release.
+    #[inline(always)]
     pub(super) fn wake_first(self, holders: Holders) {
         let Some(first) = self.first().filter(|first| Self::has_requested(first)) else { return };
-        let was_dequeued = first.note.load(Relaxed) & AGAIN != 0;
-        let is_asleep = first.state().0 == SleepState::Asleep;
-        if holders == Holders::One || was_dequeued || !is_asleep {
+        if !Self::is_to_compete(first, holders) {
             let Some(call) = first.wake() else { return };
             P::count(LockEvent::MutexWake);
             self.lower(first);

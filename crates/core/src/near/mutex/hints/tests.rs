@@ -168,7 +168,7 @@ fn releases_stay_rare_if_waiters_pass_the_mutex_on_after_each_long_wait() {
 #[test]
 fn processors_are_short_while_the_holders_of_many_chains_lack_them() {
     let hints = Hints::<OneThread>::default();
-    let is_short = || hints.are_processors_short(Hints::<OneThread>::now());
+    let is_short = || hints.are_processors_short(Hints::<OneThread>::now);
     let next_period = || NOW_NS.set(NOW_NS.get() + (1 << (PERIOD_SHIFT + UNIT_SHIFT)));
     let (many, fewer) = (
         PROCESSORS_OF_PROCESS * SHORTAGES_PER_PROCESSOR,

@@ -65,3 +65,35 @@ fn a_fair_release_hands_over_to_a_sleeper_at_once() {
     unsafe { mutex.lock(&()) };
     assert!(is_quiet(mutex));
 }
+
+/// Of a release that only wakes a notified waiter, the clock need not be read.
+#[test]
+fn a_release_is_not_noted_if_the_only_waiter_was_notified_and_leaves() {
+    for notified in [1, 2] {
+        // SAFETY: no thread waits.
+        unsafe { forget_chains() };
+        NOW_NS.set(1 << 29);
+        let mutex = held();
+        let waiters = two_sleepers();
+        let mut list = WakeList::EMPTY;
+        for waiter in &waiters[..notified] {
+            assert!(waiter.falls_asleep());
+            // SAFETY: it stays until it is out of the queue; nothing else is changed.
+            unsafe { Locked::<OneThread, Near>::of(mutex).push(Queue::Shared, waiter) };
+        }
+        // SAFETY: as above.
+        unsafe { Locked::<OneThread, Near>::of(mutex) }.take_all(Queue::Shared, &mut list);
+        // SAFETY: as above.
+        unsafe { WaitQueue::of(mutex).adopt(list, Notifier::Holder) };
+        release(mutex);
+        assert!(waiters[0].is_signalled() && !waiters[1].is_signalled());
+        assert_eq!(Mutex::hints(mutex).read().last_ago_ns.is_some(), notified == 2, "{notified}");
+        if notified == 2 {
+            // SAFETY: free.
+            assert!(unsafe { mutex.try_lock(&()) });
+            release(mutex);
+            assert!(waiters[1].is_signalled());
+        }
+        assert!(is_quiet(mutex));
+    }
+}
