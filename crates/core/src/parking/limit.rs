@@ -57,17 +57,17 @@ impl<P: ParkTimeout> Waiter<P> {
     /// Why the waiter gave up. It is then still in the queue, or has been taken out meanwhile.
     pub fn park_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
         loop {
-            if limit.is_reached().is_none() && self.falls_asleep() {
-                match limit.until_ns {
-                    Some(until_ns) => P::park_until(&self.signal, ASLEEP, until_ns),
-                    None => P::park(&self.signal, ASLEEP),
-                }
-            }
             if let Some(signal) = self.take() {
                 return Ok(signal);
             }
             if let Some(gave_up) = limit.is_reached() {
                 return Err(gave_up);
+            }
+            if self.falls_asleep() {
+                match limit.until_ns {
+                    Some(until_ns) => P::park_until(&self.signal, ASLEEP, until_ns),
+                    None => P::park(&self.signal, ASLEEP),
+                }
             }
         }
     }

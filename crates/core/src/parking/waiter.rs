@@ -181,11 +181,11 @@ impl<P: Park> Waiter<P> {
     /// Sleeps until there is a signal. Returns at once if there is one already.
     pub fn park(&self) -> Signal {
         loop {
-            if self.falls_asleep() {
-                P::park(&self.signal, ASLEEP);
-            }
             if let Some(signal) = self.take() {
                 return signal;
+            }
+            if self.falls_asleep() {
+                P::park(&self.signal, ASLEEP);
             }
         }
     }
