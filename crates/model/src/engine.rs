@@ -64,6 +64,11 @@ pub trait Engine: EveryCapability + AsymFence {
     fn set_attention(first: u32) {
         Self::with_instance(|i| i.set_attention(first));
     }
+    /// How many groups of locks seem to lack processors in all executions, until another number is
+    /// set.
+    fn set_shortages(groups: u32) {
+        Self::with_instance(|i| i.set_shortages(groups));
+    }
     /// How often each event has been counted on this thread of the machine, by all models so far,
     /// in the order of [`LockEvent::ALL`].
     fn events() -> [u64; LockEvent::COUNT] {

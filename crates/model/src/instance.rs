@@ -28,6 +28,8 @@ pub struct Instance<E: Engine> {
     /// The attention word of that chain, and its first value.
     pub(crate) attention: OnDemand<E::U32>,
     first_attention: Cell<u32>,
+    /// How many groups of locks seem to lack processors.
+    shortages: Cell<u32>,
     pub(crate) freebsd: OnDemand<Chain<E, FreeBsd>>,
     pub(crate) parking_lot: OnDemand<Chain<E, ParkingLot>>,
     pub(crate) demand: Demand,
@@ -52,6 +54,7 @@ impl<E: Engine> Default for Instance<E> {
             near: OnDemand::default(),
             attention: OnDemand::default(),
             first_attention: Cell::default(),
+            shortages: Cell::default(),
             freebsd: OnDemand::default(),
             parking_lot: OnDemand::default(),
             demand: Demand::default(),
@@ -78,7 +81,9 @@ impl<E: Engine> Instance<E> {
         self.attention.begin(&self.demand, |_| Arc::new(Atomic::new(self.first_attention.get())));
         self.freebsd.begin(&self.demand, |_| Arc::default());
         self.parking_lot.begin(&self.demand, |_| Arc::default());
-        self.now_ns.set(0);
+        // In the first period, a chain that has noted nothing seems to have noted that processors are
+        // not short.
+        self.now_ns.set(if self.shortages.get() > 0 { 1 << 24 } else { 0 });
         self.slotless.set(0);
         self.asleep.borrow_mut().clear();
         self.settings.set(Setting::DEFAULTS);
@@ -103,6 +108,21 @@ impl<E: Engine> Instance<E> {
     /// The first value of the attention word, until another is set. It outlasts an execution.
     pub(crate) fn set_attention(&self, first: u32) {
         self.first_attention.set(first);
+    }
+
+    /// How many groups of locks seem to lack processors, until another number is set. It outlasts
+    /// an execution.
+    pub(crate) fn set_shortages(&self, groups: u32) {
+        self.shortages.set(groups);
+    }
+
+    pub(crate) fn shortages(&self) -> u32 {
+        self.shortages.get()
+    }
+
+    /// If processors are short, all threads seem to run on the same one.
+    pub(crate) fn processor(&self) -> Option<u32> {
+        (self.shortages.get() > 0).then_some(0)
     }
 
     pub(crate) fn switch(&self, index: usize) -> u64 {
@@ -223,6 +243,12 @@ macro_rules! capabilities {
                     true => nearlock_core::schedule::OwnerState::Asleep,
                     false => nearlock_core::schedule::OwnerState::Running,
                 }
+            }
+            fn note_shortage(_period: u32) -> u32 {
+                Self::with_instance(Instance::shortages)
+            }
+            fn processor() -> Option<u32> {
+                Self::with_instance(Instance::processor)
             }
             fn processors() -> u32 {
                 1

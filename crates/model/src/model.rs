@@ -33,6 +33,9 @@ pub struct Model<E: Engine = Loom> {
     /// The first value of the attention word: [`QUIET`], or 0 if no release has yet found out that
     /// the light side of the fence is free.
     pub attention: u32,
+    /// How many groups of locks seem to lack processors. If it is not 0, all threads seem to run on
+    /// the same processor.
+    pub shortages: u32,
     /// The program. It calls [`Engine::begin`] first.
     pub(crate) body: Arc<dyn Fn() + Send + Sync>,
     engine: PhantomData<fn() -> E>,
@@ -70,7 +73,8 @@ impl<E: Engine> Model<E> {
             body();
         });
         let switches = [0; SWITCHES_MAX];
-        Self { name, preemptions, reaches: &[], switches, attention: QUIET, body, engine: PhantomData }
+        let (attention, shortages) = (QUIET, 0);
+        Self { name, preemptions, reaches: &[], switches, attention, shortages, body, engine: PhantomData }
     }
 
     /// The model with a condition: the events that must have happened in some execution.
@@ -126,6 +130,7 @@ impl Model {
     pub(crate) fn search(&self, depth: Depth) -> Search {
         Loom::set_switches(self.switches);
         Loom::set_attention(self.attention);
+        Loom::set_shortages(self.shortages);
         Loom::with_instance(|i| i.demand.forget());
         loop {
             match panic::catch_unwind(AssertUnwindSafe(|| self.search_once(depth))) {

@@ -61,6 +61,8 @@ const SPINS: u32 = 3;
 const LONG_PAUSES: u32 = 16;
 const LONG_PAUSE_NS: u32 = 20_000_000;
 const SHORT_PAUSE_NS: u32 = 1_000;
+/// The same while processors are short: sections are long, but not so long that releases are rare.
+const PAUSE_IF_SHORT_NS: u32 = 20_000;
 
 /// The platform; see the [module](self).
 #[derive(Debug)]
@@ -379,7 +381,11 @@ unsafe impl AsymFence for Shuttle {
 
 impl Clock for Shuttle {
     fn now_ns() -> u64 {
-        let most = if Self::once_in(LONG_PAUSES) { LONG_PAUSE_NS } else { SHORT_PAUSE_NS };
+        let most = match Self::with_instance(Instance::shortages) {
+            0 if Self::once_in(LONG_PAUSES) => LONG_PAUSE_NS,
+            0 => SHORT_PAUSE_NS,
+            _ => PAUSE_IF_SHORT_NS,
+        };
         let passed = u64::from(Self::below(most));
         INSTANCE.with(|i| {
             i.now_ns.set(i.now_ns.get() + passed);

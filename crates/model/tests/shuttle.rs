@@ -340,3 +340,30 @@ fn no_parking_token_is_lost_when_sleepers_wake_for_no_reason() {
         model.check(500);
     }
 }
+
+/// As [`CROWDS`], of threads that find out that processors are short.
+const SHORT_CROWDS: [(u32, u32, usize); 3] = [(4, 5, 1_200), (4, 20, 300), (8, 20, 100)];
+
+/// Each release that visits the chain hands the mutex over, to a waiter in any state.
+#[test]
+fn a_mutex_holds_in_a_crowd_while_processors_are_short() {
+    struct Short(u32);
+    impl LockVisitor<Shuttle> for Short {
+        type Output = u64;
+        fn visit<L: RawTryLock>(self) -> u64 {
+            let models = SHORT_CROWDS.map(|(threads, rounds, schedules)| {
+                let mut model = crowd::<L>("near-mutex", threads, rounds);
+                model.shortages = self.0;
+                (model, schedules)
+            });
+            let hand_overs = || Shuttle::events()[LockEvent::MutexHandOver as usize];
+            let before = hand_overs();
+            check_all("near-mutex", &models, &[LockEvent::MutexHandOver]);
+            hand_overs() - before
+        }
+    }
+    // Processors are not short if the holders of one chain lack them.
+    let [few, many] =
+        [1, u32::MAX].map(|groups| Subject::named("near-mutex").unwrap().visit::<Shuttle, _>(Short(groups)));
+    assert!(few < many / 2, "{few} and {many} hand-overs");
+}

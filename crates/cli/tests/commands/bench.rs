@@ -231,7 +231,9 @@ fn gates_are_in_the_text_and_in_the_files() {
         (serde_json::from_str(&read("bench.json")).expect("JSON"), read("bench.html"));
     std::fs::remove_dir_all(&directory).expect("it is there");
     let gate = &json["gates"][0];
-    assert_eq!((&gate["name"], &gate["rounds"]), (&"uncontended".into(), &7.into()), "{json}");
+    // A round does not count in which the loop seems to take no longer with the lock than without.
+    let rounds = gate["rounds"].as_u64().expect("a number");
+    assert!(gate["name"] == "uncontended" && (1..=7).contains(&rounds), "{json}");
     assert!(gate["value"].as_f64() > Some(0.0) && gate["verdict"].is_string(), "{gate}");
     assert!(html.contains("<h2>Gates of near-mutex</h2>"), "{html}");
     assert!(

@@ -13,7 +13,9 @@ pub const ALGORITHMS: &[Description] = &[
                    then the next release hands over to it. A first waiter that sleeps, or has no \
                    processor, is overtaken for 2 ms. These times are 0.2 and 0.35 ms if one thread \
                    takes the mutex again and again. But a first waiter that sleeps until its turn, \
-                   and has no processor then, is overtaken until it has one. The queue is first come, first served, with \
+                   and has no processor then, is overtaken until it has one. If sections take 77 us \
+                   or more, the first waiter is woken to compete before these times count. While \
+                   the holders of many mutexes have no processor, each release hands over. The queue is first come, first served, with \
                    two exceptions. Waiters of one NUMA node go first for 1 ms, and then up to 32 \
                    that were moved together. A sleeper that is taken out of the queue to compete \
                    may join it again once, at its end",

@@ -82,6 +82,7 @@ impl Model<Shuttle> {
         config.stack_size = STACK;
         Shuttle::set_switches(self.switches);
         Shuttle::set_attention(self.attention);
+        Shuttle::set_shortages(self.shortages);
         let body = self.body.clone();
         Runner::new(scheduler, config).run(move || body());
     }

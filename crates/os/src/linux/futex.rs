@@ -93,7 +93,8 @@ unsafe fn call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) 
 #[inline(always)]
 unsafe fn call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) -> Result<u32, c_int> {
     let result: isize;
-    // SAFETY: the caller's. The kernel changes no other registers than these, and no memory.
+    // SAFETY: the caller's. The kernel changes no memory, and no registers but those that a function
+    // may change: beside the result, parts of the vector registers of SVE.
     unsafe {
         core::arch::asm!(
             "svc 0",
@@ -102,6 +103,7 @@ unsafe fn call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) 
             in("x1") op as isize,
             in("x2") u64::from(value),
             in("x3") limit,
+            clobber_abi("C"),
             options(nostack)
         );
     }

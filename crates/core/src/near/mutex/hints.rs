@@ -22,12 +22,13 @@
 //! **Releases while threads wait.** Most are plain stores, as without waiters. Every `LOOK_UNITS`
 //! or so, a release visits the chain: it locks the chain, and hands the mutex over if the first in
 //! the queue is due. A release also visits the chain if there is a wake request. Each visit notes
-//! its thread, except that of a fair release and that of a release which has freed the mutex
-//! before. Visits by one thread do not show that it monopolises the mutex: the other threads may
-//! all be asleep, or have no processor. Only threads that read the word, or count the releases in a
-//! short time, find that out (`mutex/waiting.rs`). No thread spins if only one can run at a time,
-//! or if `spin.budget-ns` is 0. The mutex then counts as monopolised after three visits in a row by
-//! one thread. While the first rests, releases do not read the hints.
+//! its thread, with three exceptions: that of a fair release, that of a release which has freed the
+//! mutex before, and the first one if it only wakes a notified waiter. Visits by one thread do not
+//! show that it monopolises the mutex: the other threads may all be asleep, or have no processor.
+//! Only threads that read the word, or count the releases in a short time, find that out
+//! (`mutex/waiting.rs`). No thread spins if only one can run at a time, or if `spin.budget-ns` is
+//! 0. The mutex then counts as monopolised after three visits in a row by one thread. While the
+//! first rests, releases do not read the hints.
 //!
 //! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain,
 //! and notes how long the first in the queue has waited for it. That is how long a thread would
@@ -40,14 +41,16 @@
 //!   threads against others.
 //!
 //! Then no thread spins, newcomers do not yield, and the mutex does not count as monopolised. So a
-//! thread that takes it again and again may do so until the first in the queue is due (`DUE_NS`). A
+//! thread that takes it again and again may do so until the first in the queue is due (`DUE_NS`).
+//! It may do so for longer if the first is woken to compete before that (`mutex/releasing.rs`). A
 //! hand-over to a sleeping thread costs too much to be made for each few sections: no thread uses
 //! the mutex until that thread runs. When sections become short again, or holders run again, the
 //! next releases and newcomers find it out.
 //!
 //! **Short processors.** If holders often have no processor, a thread that is woken to compete for
 //! the mutex often comes too late, and sleeps again. While that is so for many chains at the same
-//! time (`SHORTAGES_PER_PROCESSOR`), each release that visits the chain hands the mutex over.
+//! time (`SHORTAGES_PER_PROCESSOR`), each release that visits one of these chains hands the mutex
+//! over.
 //! Processors are not idle meanwhile, since they have other holders to run. Threads sleep less
 //! often, and waits are shorter.
 //!
@@ -386,8 +389,11 @@ impl<P: Clock + Schedule> Hints<P> {
         let mean = waits & MEAN;
         let next = units.map_or(0, |units| {
             let wait = units.min(WAIT_MAX_UNITS) << WAIT_SHIFT;
-            let shift = if wait < mean { fall_shift } else { MEAN_SHIFT };
-            mean - (mean >> shift) + (wait >> shift)
+            // Rounded up, so that the mean reaches a shorter wait.
+            match mean.checked_sub(wait) {
+                Some(less) => mean - less.div_ceil(1 << fall_shift),
+                None => mean + ((wait - mean) >> MEAN_SHIFT),
+            }
         });
         if next != mean {
             self.waits.store_hint(waits & !MEAN | next);

@@ -237,11 +237,15 @@ impl<'a, P: NearPlatform> WaitQueue<'a, P> {
 
     /// Whether a release that visits the chain hands the mutex over to the first. It does if the
     /// first has made a request and is awake, or if the first is due, or if processors are short.
+    /// It does not if the first rests. Then the visit is for another mutex of the chain.
     pub(super) fn is_its_turn(&self, first: &Waiter<P>, holders: Holders) -> bool {
         let due_units = match holders {
             Holders::Several => DUE_UNITS,
             Holders::One => MONOPOLISED_DUE_UNITS,
         };
+        if Self::is_resting(first) {
+            return false;
+        }
         Self::has_requested(first) && !first.is_asleep()
             || Self::has_stamp(first) && Self::first_for_units(first, self.now()) >= due_units
             || self.chain.beside().hints.are_processors_short(|| self.now())

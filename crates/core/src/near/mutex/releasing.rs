@@ -40,10 +40,15 @@
 //! - A first that is being woken after a hand-over, and rests meanwhile, does not get the mutex
 //!   until it runs. The thread that has handed the mutex over ends that rest when its call to wake
 //!   the first returns. This takes a few microseconds if that thread keeps its processor.
-//! - While spinning is futile (`mutex/hints.rs`), the first makes its request at once. It is seldom
-//!   awake at a release. So as a rule it gets the mutex when it is due, after `DUE_NS`. But while
-//!   processors are short (`mutex/hints.rs`), it gets it at the next release that visits the chain.
-//! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
+//! - While spinning is futile (`mutex/hints.rs`), the first makes its request at once, and parks.
+//!   The next release wakes it, and takes it out of the queue to compete. If it competes without
+//!   success, it joins the queue at the end. When it is first again, it gets the mutex at the first
+//!   visit after `DUE_NS`. So with many waiters and one thread that takes the mutex again and again,
+//!   each waiter first competes once.
+//! - While the holders of this mutex and of many others have no processor (`mutex/hints.rs`), a
+//!   first in any state gets the mutex at the next release that visits the chain.
+//! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state, with one
+//!   exception, which its documentation states.
 //!
 //! The queue is first come, first served, with two exceptions:
 //!

@@ -166,6 +166,22 @@ fn releases_stay_rare_if_waiters_pass_the_mutex_on_after_each_long_wait() {
 }
 
 #[test]
+fn short_waits_end_futile_spinning_however_little_they_are_shorter() {
+    for (units, is_parked) in (0..LONG_UNITS).flat_map(|units| [(units, false), (units, true)]) {
+        let hints = Hints::<OneThread>::default();
+        let wait = |units: u32, is_parked: bool| {
+            NOW_NS.set(NOW_NS.get() + (u64::from(units.max(1)) << UNIT_SHIFT));
+            hints.looked((!is_parked).then_some(units), Hints::<OneThread>::now());
+        };
+        (0..20).for_each(|_| hints.note_holder(HolderPlace::Here));
+        (0..20).for_each(|_| wait(20, false));
+        assert!(hints.is_spinning_futile());
+        (0..200).for_each(|_| wait(units, is_parked));
+        assert!(!hints.is_spinning_futile(), "{units} units, {is_parked}");
+    }
+}
+
+#[test]
 fn processors_are_short_while_the_holders_of_many_chains_lack_them() {
     let hints = Hints::<OneThread>::default();
     let is_short = || hints.are_processors_short(Hints::<OneThread>::now);
