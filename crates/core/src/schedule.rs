@@ -241,7 +241,7 @@ pub unsafe trait Schedule: Platform {
     fn set_mark(_mark: Mark) {}
 
     /// Notes that a group of locks lacks processors in this period. Each group notes that once in a
-    /// period, and periods have consecutive numbers, which wrap around. Returns how many groups have
+    /// period. Periods have consecutive numbers, which wrap around. Returns how many groups have
     /// noted it in this period or in the one before: the greater number, 0 where they are not
     /// counted.
     fn note_shortage(_period: u32) -> u32 {

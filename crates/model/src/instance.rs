@@ -81,8 +81,8 @@ impl<E: Engine> Instance<E> {
         self.attention.begin(&self.demand, |_| Arc::new(Atomic::new(self.first_attention.get())));
         self.freebsd.begin(&self.demand, |_| Arc::default());
         self.parking_lot.begin(&self.demand, |_| Arc::default());
-        // In the first period, a chain that has noted nothing seems to have noted that processors are
-        // not short.
+        // In the first period, a chain that has noted nothing seems to have noted that processors
+        // are not short.
         self.now_ns.set(if self.shortages.get() > 0 { 1 << 24 } else { 0 });
         self.slotless.set(0);
         self.asleep.borrow_mut().clear();

@@ -51,7 +51,7 @@ guarded! {
     /// long as sections are shorter than 77 us. But a first waiter that sleeps until its turn then,
     /// and has no processor at its turn, waits until it has one. Waiters do not spin for longer
     /// sections: the next unlock wakes the first waiter to compete with newcomers. If the threads
-    /// that hold many mutexes have no processor, unlocks of these hand them over without delay.
+    /// that hold many mutexes have no processor, the next unlock of these hands over.
     /// Unlocks check the queue every 4 to 16 us, and at the latest after 4096 unlocks. The queue is
     /// first come, first served, with two exceptions. Waiters of one NUMA node go first for 1 ms,
     /// and up to 32 of them that have been moved by then go first after that. A waiter that was

@@ -318,9 +318,9 @@ impl<P: NearPlatform> NearMutex<P> {
     /// Releases the mutex, and hands it over to the first in the queue if there is one.
     ///
     /// If the number of waiters is a multiple of 1024, the count in the chain's filter may be 0. It
-    /// is not 0 once the first in the queue has made a wake request. If it has a processor, it does
-    /// so at most 32 us after it became first, or after `TURN_NS` and the lateness of a timer if the
-    /// mutex is monopolised. Until then this releases as `unlock` does.
+    /// is not 0 once the first in the queue has made a wake request. A first that has a processor
+    /// does so at most 32 us after it became first. At a monopolised mutex it does so after
+    /// `TURN_NS`, and a timer may be late. Until then this releases as `unlock` does.
     ///
     /// # Safety
     ///

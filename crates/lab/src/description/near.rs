@@ -15,7 +15,8 @@ pub const ALGORITHMS: &[Description] = &[
                    takes the mutex again and again. But a first waiter that sleeps until its turn, \
                    and has no processor then, is overtaken until it has one. If sections take 77 us \
                    or more, the first waiter is woken to compete before these times count. While \
-                   the holders of many mutexes have no processor, each release hands over. The queue is first come, first served, with \
+                   the holders of many mutexes have no processor, releases of these hand over to a \
+                   first waiter in any state. The queue is first come, first served, with \
                    two exceptions. Waiters of one NUMA node go first for 1 ms, and then up to 32 \
                    that were moved together. A sleeper that is taken out of the queue to compete \
                    may join it again once, at its end",

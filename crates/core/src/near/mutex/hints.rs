@@ -22,12 +22,12 @@
 //! **Releases while threads wait.** Most are plain stores, as without waiters. Every `LOOK_UNITS`
 //! or so, a release visits the chain: it locks the chain, and hands the mutex over if the first in
 //! the queue is due. A release also visits the chain if there is a wake request. Each visit notes
-//! its thread, with three exceptions: that of a fair release, that of a release which has freed the
-//! mutex before, and the first one if it only wakes a notified waiter. Visits by one thread do not
-//! show that it monopolises the mutex: the other threads may all be asleep, or have no processor.
-//! Only threads that read the word, or count the releases in a short time, find that out
-//! (`mutex/waiting.rs`). No thread spins if only one can run at a time, or if `spin.budget-ns` is
-//! 0. The mutex then counts as monopolised after three visits in a row by one thread. While the
+//! its thread. Three kinds do not: the visit of a fair release, that of a release which has freed
+//! the mutex before, and a first visit that only wakes a notified waiter. Visits by one thread do
+//! not show that it monopolises the mutex: the other threads may all be asleep, or have no
+//! processor. Only threads that read the word, or count the releases in a short time, find that
+//! out (`mutex/waiting.rs`). No thread spins if only one can run at a time, or if `spin.budget-ns`
+//! is 0. The mutex then counts as monopolised after three visits in a row by one thread. While the
 //! first rests, releases do not read the hints.
 //!
 //! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain,
@@ -50,9 +50,8 @@
 //! **Short processors.** If holders often have no processor, a thread that is woken to compete for
 //! the mutex often comes too late, and sleeps again. While that is so for many chains at the same
 //! time (`SHORTAGES_PER_PROCESSOR`), each release that visits one of these chains hands the mutex
-//! over.
-//! Processors are not idle meanwhile, since they have other holders to run. Threads sleep less
-//! often, and waits are shorter.
+//! over. Processors are not idle meanwhile, since they have other holders to run. Threads sleep
+//! less often, and waits are shorter.
 //!
 //! **Cost.** Uncontended: a compare-and-exchange to lock, and a store to release. Contended: one
 //! membarrier each time that the first in the queue is about to park without an alarm, unless the
@@ -314,10 +313,10 @@ impl<P: Clock + Schedule> Hints<P> {
         (P::now_ns() >> UNIT_SHIFT) as u32
     }
 
-    /// Whether processors are short at this time: holders of the mutexes of many chains often have
-    /// none. If a mutex is handed over to a sleeper, other holders use the processors until that
-    /// thread runs. Not if releases are rare: such holders may sleep in their critical sections, and
-    /// leave processors idle.
+    /// Whether processors are short at this time: holders of the mutexes of this chain, and of many
+    /// others, often have none. If a mutex is handed over to a sleeper, other holders use the
+    /// processors until that thread runs. Processors are not short if releases are rare: such
+    /// holders may sleep in their critical sections, and leave processors idle.
     pub(super) fn are_processors_short(&self, now: impl FnOnce() -> u32) -> bool {
         if self.are_releases_rare() || !self.holders_lack_processors() {
             return false;

@@ -43,12 +43,12 @@
 //! - While spinning is futile (`mutex/hints.rs`), the first makes its request at once, and parks.
 //!   The next release wakes it, and takes it out of the queue to compete. If it competes without
 //!   success, it joins the queue at the end. When it is first again, it gets the mutex at the first
-//!   visit after `DUE_NS`. So with many waiters and one thread that takes the mutex again and again,
-//!   each waiter first competes once.
-//! - While the holders of this mutex and of many others have no processor (`mutex/hints.rs`), a
-//!   first in any state gets the mutex at the next release that visits the chain.
-//! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state, with one
-//!   exception, which its documentation states.
+//!   visit after `DUE_NS`. So with many waiters, and one thread that takes the mutex again and
+//!   again, each waiter first competes once.
+//! - While processors are short (`mutex/hints.rs`), a first in any state gets the mutex at the next
+//!   visit.
+//! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state. Its
+//!   documentation names one exception.
 //!
 //! The queue is first come, first served, with two exceptions:
 //!

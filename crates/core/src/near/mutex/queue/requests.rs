@@ -48,9 +48,9 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         }
     }
 
-    /// Whether the first is the only waiter, was parked when it became first, and is dequeued by the
-    /// release that visits the chain. That is the rule for a thread that was notified by the holder
-    /// while no thread waited for the mutex. It tells nothing about releases.
+    /// Whether the first is the only waiter, was parked when it became first, and is dequeued by
+    /// the release that visits the chain. That is the rule for a thread that was notified by the
+    /// holder while no thread waited for the mutex. It tells nothing about releases.
     fn leaves_alone(&self, first: &Waiter<P>) -> bool {
         !Self::has_stamp(first)
             && Self::is_to_compete(first, self.holders())
