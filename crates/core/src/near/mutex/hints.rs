@@ -21,13 +21,13 @@
 //!
 //! **Releases while threads wait.** Most are plain stores, as without waiters. Every `LOOK_UNITS`
 //! or so, a release visits the chain: it locks the chain, and hands the mutex over if the first in
-//! the queue is due. A release also visits the chain if there is a wake request. Each visit notes
-//! its thread. Three kinds do not: the visit of a fair release, that of a release which has freed
-//! the mutex before, and a first visit that only wakes a notified waiter. Visits by one thread do
-//! not show that it monopolises the mutex: the other threads may all be asleep, or have no
-//! processor. Only threads that read the word, or count the releases in a short time, find that
-//! out (`mutex/waiting.rs`). No thread spins if only one can run at a time, or if `spin.budget-ns`
-//! is 0. The mutex then counts as monopolised after three visits in a row by one thread. While the
+//! the queue is due. A release also visits the chain if there is a wake request. Most visits note
+//! their thread. Those of a fair release, and of a release which has freed the mutex before, do
+//! not. Neither does a first visit that only wakes a notified waiter. Visits by one thread do not
+//! show that it monopolises the mutex: the other threads may all be asleep, or have no processor.
+//! Only threads that read the word, or count the releases in a short time, find that out
+//! (`mutex/waiting.rs`). No thread spins if only one can run at a time, or if `spin.budget-ns` is
+//! 0. The mutex then counts as monopolised after three visits in a row by one thread. While the
 //! first rests, releases do not read the hints.
 //!
 //! **Futile spinning.** If sections are longer than `LOOK_UNITS`, each release visits the chain,
