@@ -45,18 +45,21 @@ mod pinned {
     /// The mutexes that are locked in each round.
     const NEIGHBOURS: usize = 8;
 
-    /// The chain of a mutex at this address: the hash of `chains.rs` of `nearlock-os`, with 4096
-    /// chains. The table of parking_lot takes fewer of the same bits, since it has fewer buckets
-    /// for so few threads. So mutexes of one chain have one bucket there.
-    fn chain(address: usize) -> u64 {
-        (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - 12)
+    /// The chain of a mutex at this address, and bits that decide on its bucket in the table of
+    /// parking_lot. The chain: the hash of `chains.rs` of `nearlock-os`, with 4096 chains. The
+    /// bucket: as many upper bits of the 64-bit product as the table has, which are at most 5 for
+    /// so few threads.
+    fn places(address: usize) -> (u32, u64) {
+        let chain = (address as u32).wrapping_mul(0x9e37_79b9) >> (u32::BITS - 12);
+        let bucket = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - 5);
+        (chain, bucket)
     }
 
-    /// The indices of mutexes that share the chain of the first one.
+    /// The indices of mutexes that share the chain and the bucket of the first one.
     fn neighbours<M>(mutexes: &[M; MUTEXES]) -> Vec<usize> {
-        let chain_of = |index: &usize| chain((&raw const mutexes[*index]).addr());
+        let places_of = |index: &usize| places((&raw const mutexes[*index]).addr());
         let found: Vec<_> =
-            (1..MUTEXES).filter(|index| chain_of(index) == chain_of(&0)).take(NEIGHBOURS).collect();
+            (1..MUTEXES).filter(|index| places_of(index) == places_of(&0)).take(NEIGHBOURS).collect();
         assert_eq!(found.len(), NEIGHBOURS, "too few mutexes share a chain");
         found
     }
