@@ -285,7 +285,7 @@ impl<P: NearPlatform> NearCondvar<P> {
         let mut signal = None;
         self.look_for_signal(waiter);
         while !self.has_taken_out(waiter) {
-            match waiter.park_within(limit) {
+            match waiter.sleep_within(limit) {
                 Ok(seen) => signal = Some(seen),
                 Err(why) if self.gives_up(waiter) => {
                     P::count(LockEvent::CondvarGiveUp);

@@ -56,10 +56,20 @@ impl<P: ParkTimeout> Waiter<P> {
     ///
     /// Why the waiter gave up. It is then still in the queue, or has been taken out meanwhile.
     pub fn park_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
+        match self.take() {
+            Some(signal) => Ok(signal),
+            None => self.sleep_within(limit),
+        }
+    }
+
+    /// As [`park_within`](Self::park_within), for a waiter that probably has no signal yet. This
+    /// saves an atomic read-modify-write.
+    ///
+    /// # Errors
+    ///
+    /// As there, also if there is a signal.
+    pub fn sleep_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
         loop {
-            if let Some(signal) = self.take() {
-                return Ok(signal);
-            }
             if let Some(gave_up) = limit.is_reached() {
                 return Err(gave_up);
             }
@@ -68,6 +78,9 @@ impl<P: ParkTimeout> Waiter<P> {
                     Some(until_ns) => P::park_until(&self.signal, ASLEEP, until_ns),
                     None => P::park(&self.signal, ASLEEP),
                 }
+            }
+            if let Some(signal) = self.take() {
+                return Ok(signal);
             }
         }
     }
