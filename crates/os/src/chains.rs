@@ -122,9 +122,9 @@ const GOLDEN: u32 = 0x9e37_79b9;
 ///
 /// Only the lower 32 bits of the address count, because each release computes the hash. x86-64 has
 /// one instruction for a product of 32 bits with a constant, and three for one of 64 bits. With
-/// those, two threads that share a million mutexes did 0.89 to 0.91 of parking_lot's work on an AMD
-/// EPYC (Zen 5), and 1.01 to 1.11 with the one (`nearlock bench --mode many --case shared`): the
-/// processor fetches the lines of the next mutexes earlier if there are fewer instructions between.
+/// fewer instructions between two mutexes, the processor fetches the line of the second one
+/// earlier. Two threads that share a million mutexes did 0.89 to 0.91 of parking_lot's work with 64
+/// bits, and do 1.01 to 1.11 with 32 (`nearlock bench --mode many --case shared`, AMD EPYC, Zen 5).
 #[inline]
 fn hash(lock: *const ()) -> u32 {
     (lock.addr() as u32).wrapping_mul(GOLDEN)
