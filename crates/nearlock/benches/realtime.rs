@@ -47,8 +47,7 @@ mod pinned {
 
     /// The chain of a mutex at this address, and bits that decide on its bucket in the table of
     /// parking_lot. The chain: the hash of `chains.rs` of `nearlock-os`, with 4096 chains. The
-    /// bucket: as many upper bits of the 64-bit product as the table has, which are at most 5 for
-    /// so few threads.
+    /// bucket: the upper bits of the 64-bit product, at most 5 for so few threads.
     fn places(address: usize) -> (u32, u64) {
         let chain = (address as u32).wrapping_mul(0x9e37_79b9) >> (u32::BITS - 12);
         let bucket = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - 5);
@@ -60,7 +59,7 @@ mod pinned {
         let places_of = |index: &usize| places((&raw const mutexes[*index]).addr());
         let found: Vec<_> =
             (1..MUTEXES).filter(|index| places_of(index) == places_of(&0)).take(NEIGHBOURS).collect();
-        assert_eq!(found.len(), NEIGHBOURS, "too few mutexes share a chain");
+        assert_eq!(found.len(), NEIGHBOURS, "too few mutexes share a chain and a bucket");
         found
     }
 

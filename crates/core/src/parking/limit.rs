@@ -67,7 +67,7 @@ impl<P: ParkTimeout> Waiter<P> {
     ///
     /// # Errors
     ///
-    /// As there, also if there is a signal.
+    /// As there. If the limit is reached, a signal that has arrived stays for the next call.
     pub fn sleep_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
         loop {
             if let Some(gave_up) = limit.is_reached() {

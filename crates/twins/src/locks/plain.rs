@@ -66,8 +66,8 @@ unsafe impl RawLock for PlainRelease {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let address = ptr::from_ref(self).addr();
-        let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let waiters = &TABLE.0[(hash >> 52) as usize];
+        let hash = (address as u32).wrapping_mul(0x9e37_79b9);
+        let waiters = &TABLE.0[(hash >> 20) as usize];
         if waiters.load(Relaxed) != 0 {
             return self.unlock_slow();
         }
