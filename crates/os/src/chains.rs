@@ -120,11 +120,11 @@ const GOLDEN: u32 = 0x9e37_79b9;
 /// of equal objects. FreeBSD shifts the address by 8 bits, so that the locks of a small object
 /// share one. Source: Knuth, "The Art of Computer Programming", volume 3, section 6.4.
 ///
-/// Only the lower 32 bits of the address count, because each release computes the hash. x86-64 has
-/// one instruction for a product of 32 bits with a constant, and three for one of 64 bits. With
+/// Only the lower 32 bits of the address count, because each release computes the hash. A product
+/// of 32 bits with a constant takes one instruction on x86-64. One of 64 bits takes three. With
 /// fewer instructions between two mutexes, the processor fetches the line of the second one
-/// earlier. Two threads that share a million mutexes did 0.89 to 0.91 of parking_lot's work with 64
-/// bits, and do 1.01 to 1.11 with 32 (`nearlock bench --mode many --case shared`, AMD EPYC, Zen 5).
+/// earlier: docs/internals/tuning-mutex.md has the figures of two threads and a million mutexes.
+///
 /// The price: locks that are a multiple of 2^n bytes apart have 2^(32 - n) chains at most. For n =
 /// 26, the distance of arenas in the GNU C library, these are 64.
 #[inline]

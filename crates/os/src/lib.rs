@@ -44,7 +44,6 @@
 
 mod asleep;
 mod chains;
-mod counters;
 #[cfg(any(test, not(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))))]
 mod fallback;
 mod fences;

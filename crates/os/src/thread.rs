@@ -26,7 +26,7 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, compiler_fence};
 use std::thread_local;
 
 use nearlock_core::events::LockEvent;
@@ -35,10 +35,21 @@ use nearlock_core::schedule::{OwnerState, ThreadId};
 use nearlock_core::shared_holds::SharedLock;
 
 use crate::slots::{Registry, Slot};
-use crate::{asleep, counters, start, sys};
+use crate::{asleep, start, sys};
 
 /// The slots of the process.
 static REGISTRY: Registry = Registry::new(NodeId::SLOTS);
+
+/// The number of cache lines of counters for threads without a slot; the thread's number selects
+/// the line. With one, all these threads would write to the same line.
+const SLOTLESS: usize = 16;
+
+/// The events counted by threads without a slot.
+#[repr(align(64))]
+struct Counters([AtomicU64; LockEvent::COUNT]);
+
+static SLOTLESS_EVENTS: [Counters; SLOTLESS] =
+    [const { Counters([const { AtomicU64::new(0) }; LockEvent::COUNT]) }; SLOTLESS];
 
 /// The number that the first thread of this process has kept from before the fork; 0 if there is
 /// none.
@@ -210,11 +221,13 @@ pub fn count(event: LockEvent) {
     }
 }
 
-// Not inlined, since the callers are generic.
+// Not inlined: the slow paths of all locks, which are generic, would be longer.
 #[inline(never)]
 fn count_without_slot(event: LockEvent) {
     // 0 as long as the thread has no number.
-    counters::count(NUMBER.with(|number| number.load(Relaxed)), event);
+    let number = NUMBER.with(|number| number.load(Relaxed));
+    let counters = &SLOTLESS_EVENTS[number as usize % SLOTLESS];
+    counters.0[event as usize].fetch_add(1, Relaxed);
 }
 
 /// The events that the slow paths of all locks of the process have counted since it began, indexed
@@ -222,7 +235,9 @@ fn count_without_slot(event: LockEvent) {
 /// out of date.
 pub fn events() -> [u64; LockEvent::COUNT] {
     let mut sums = [0_u64; LockEvent::COUNT];
-    counters::add_events(&mut sums);
+    for counters in &SLOTLESS_EVENTS {
+        sums.iter_mut().zip(&counters.0).for_each(|(sum, count)| *sum += count.load(Relaxed));
+    }
     REGISTRY.add_events(&mut sums);
     sums
 }
@@ -280,7 +295,6 @@ pub fn section_depth() -> u32 {
 mod tests {
     use super::*;
     use crate::Os;
-    use core::sync::atomic::AtomicU64;
     use nearlock_collection::linux::qspinlock;
     use std::collections::HashSet;
     use std::sync::Barrier;
