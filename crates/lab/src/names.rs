@@ -68,6 +68,11 @@ pub const PEERS: &[&str] = &[
     "bare-compare-exchange",
     "std-rwlock",
     "parking-lot-0.12-rwlock",
+    "parking-lot-0.13-rwlock",
+    "pthread-rwlock",
+    "pthread-rwlock-writers",
+    "usync-rwlock",
+    "spin-rwlock",
 ];
 
 /// The peer with this name. Case and hyphens of the name are ignored.

@@ -30,6 +30,8 @@ mod pthread {
     pub const NORMAL: Option<Lock> = None;
     pub const ADAPTIVE: Option<Lock> = None;
     pub const SPIN: Option<Lock> = None;
+    pub const RWLOCK: Option<Lock> = None;
+    pub const RWLOCK_WRITERS: Option<Lock> = None;
 }
 
 use nearlock_core::raw::{RawLock, RawRwLock};
@@ -116,7 +118,12 @@ pub const PEERS: &[Peer] = &[
     peer("bare-exchange", "control: an exchange to lock and a store to unlock, for uncontended only", Stay, bare::EXCHANGE),
     peer("bare-compare-exchange", "control: a compare-exchange to lock and a store to unlock, for uncontended only", Stay, bare::COMPARE_EXCHANGE),
     peer("std-rwlock", "std::sync::RwLock of the compiler's standard library", Leave, of_rw::<rwlocks::Std>()),
-    peer("parking-lot-0.12-rwlock", "parking_lot::RwLock of the crate parking_lot 0.12", Leave, of_rw::<rwlocks::ParkingLot>()),
+    peer("parking-lot-0.12-rwlock", "parking_lot::RwLock of the crate parking_lot 0.12", Leave, of_rw::<rwlocks::ParkingLot012>()),
+    peer("parking-lot-0.13-rwlock", "parking_lot::RwLock of the crate parking_lot 0.13", Leave, of_rw::<rwlocks::ParkingLot013>()),
+    peer("pthread-rwlock", "pthread_rwlock_t of the C library, of the default kind, which prefers readers", Leave, pthread::RWLOCK),
+    peer("pthread-rwlock-writers", "pthread_rwlock_t of the C library, of the kind that prefers writers", Leave, pthread::RWLOCK_WRITERS),
+    peer("usync-rwlock", "usync::RwLock of the crate usync 0.2", Leave, of_rw::<rwlocks::Usync>()),
+    peer("spin-rwlock", "spin::RwLock of the crate spin 0.12", Stay, of_rw::<rwlocks::Spin>()),
 ];
 
 const fn peer(name: &'static str, summary: &'static str, waiters: Waiters, lock: Option<Lock>) -> Peer {

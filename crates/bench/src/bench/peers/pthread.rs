@@ -1,12 +1,13 @@
 //! Locks of the C library.
 
 use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
 
-use libc::{pthread_cond_t, pthread_mutex_t, pthread_spinlock_t};
-use nearlock_core::raw::RawLock;
+use libc::{pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, pthread_rwlockattr_t, pthread_spinlock_t};
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 
 use super::super::condvar::WithCondvar;
-use super::{Lock, of, of_with_condvar};
+use super::{Lock, of, of_rw, of_with_condvar};
 
 /// The default kind: it sleeps at once.
 pub const NORMAL: Option<Lock> = of_with_condvar::<Mutex<{ libc::PTHREAD_MUTEX_NORMAL }>>();
@@ -14,6 +15,16 @@ pub const NORMAL: Option<Lock> = of_with_condvar::<Mutex<{ libc::PTHREAD_MUTEX_N
 pub const ADAPTIVE: Option<Lock> = of_with_condvar::<Mutex<{ libc::PTHREAD_MUTEX_ADAPTIVE_NP }>>();
 /// Only spins.
 pub const SPIN: Option<Lock> = of::<Spin>();
+
+/// The default kind of reader-writer lock: it prefers readers.
+pub const RWLOCK: Option<Lock> = of_rw::<RwLock<PREFERS_READERS>>();
+/// The kind that prefers writers.
+pub const RWLOCK_WRITERS: Option<Lock> = of_rw::<RwLock<PREFERS_WRITERS>>();
+
+/// `PTHREAD_RWLOCK_PREFER_READER_NP`
+const PREFERS_READERS: i32 = 0;
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`
+const PREFERS_WRITERS: i32 = 2;
 
 /// A pthread mutex of this kind.
 struct Mutex<const KIND: i32>(UnsafeCell<pthread_mutex_t>);
@@ -84,6 +95,86 @@ unsafe impl<const KIND: i32> WithCondvar for Mutex<KIND> {
     fn notify_all(condvar: &Condvar) {
         // SAFETY: as in `notify_one`.
         unsafe { libc::pthread_cond_broadcast(condvar.0.get()) };
+    }
+}
+
+/// A pthread reader-writer lock of this kind.
+struct RwLock<const KIND: i32>(UnsafeCell<pthread_rwlock_t>);
+
+// SAFETY: a pthread reader-writer lock is made for use by several threads.
+unsafe impl<const KIND: i32> Send for RwLock<KIND> {}
+// SAFETY: as above.
+unsafe impl<const KIND: i32> Sync for RwLock<KIND> {}
+
+unsafe extern "C" {
+    fn pthread_rwlockattr_setkind_np(attributes: *mut pthread_rwlockattr_t, kind: i32) -> i32;
+}
+
+impl<const KIND: i32> Default for RwLock<KIND> {
+    fn default() -> Self {
+        let lock = UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER);
+        let mut attributes = MaybeUninit::uninit();
+        let attributes = attributes.as_mut_ptr();
+        // SAFETY: the memory is this function's own. The attributes are initialized first.
+        unsafe {
+            libc::pthread_rwlockattr_init(attributes);
+            pthread_rwlockattr_setkind_np(attributes, KIND);
+            libc::pthread_rwlock_init(lock.get(), attributes);
+            libc::pthread_rwlockattr_destroy(attributes);
+        }
+        Self(lock)
+    }
+}
+
+// SAFETY: it is a reader-writer lock, and this is its writers' side.
+unsafe impl<const KIND: i32> RawLock for RwLock<KIND> {
+    type Node = ();
+
+    #[inline(always)]
+    unsafe fn lock(&self, _node: &()) {
+        // SAFETY: initialized, and stays in place by the caller's promise. The same holds below.
+        unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _node: &()) {
+        // SAFETY: locked by the caller.
+        unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<const KIND: i32> RawTryLock for RwLock<KIND> {
+    #[inline(always)]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        // SAFETY: as above.
+        unsafe { libc::pthread_rwlock_trywrlock(self.0.get()) == 0 }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<const KIND: i32> RawRwLock for RwLock<KIND> {
+    #[inline(always)]
+    unsafe fn lock_shared(&self, _node: &()) {
+        // SAFETY: as above.
+        unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock_shared(&self, _node: &()) -> bool {
+        // SAFETY: as above.
+        unsafe { libc::pthread_rwlock_tryrdlock(self.0.get()) == 0 }
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_shared(&self, _node: &()) {
+        // SAFETY: locked shared by the caller.
+        unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+    }
+
+    #[inline(always)]
+    unsafe fn downgrade(&self, _node: &()) {
+        unreachable!("the C library has no downgrade, and the benchmark does not use it");
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use parking_lot::lock_api::RawRwLockDowngrade;
+use parking_lot_013::lock_api::{GuardNoSend, RawRwLockDowngrade as RawRwLockDowngrade013};
 
 #[derive(Default)]
 pub struct Std(RwLock<()>);
@@ -120,56 +121,73 @@ unsafe impl RawRwLock for Std {
     }
 }
 
-#[derive(Default)]
-pub struct ParkingLot(parking_lot::RwLock<()>);
+/// Locks whose guards can be forgotten: name, type, and the state of a guard, if any.
+macro_rules! without_guard {
+    ($($name:ident, $lock:ty, $downgrade:path $(, $kept:expr)?;)*) => {$(
+        #[derive(Default)]
+        pub struct $name($lock);
 
-// SAFETY: it is a reader-writer lock, and this is its writers' side.
-unsafe impl RawLock for ParkingLot {
-    type Node = ();
+        // SAFETY: it is a reader-writer lock, and this is its writers' side.
+        unsafe impl RawLock for $name {
+            type Node = ();
 
-    #[inline(always)]
-    unsafe fn lock(&self, _node: &()) {
-        forget(self.0.write());
-    }
+            #[inline(always)]
+            unsafe fn lock(&self, _node: &()) {
+                forget(self.0.write());
+            }
 
-    #[inline(always)]
-    unsafe fn unlock(&self, _node: &()) {
-        // SAFETY: locked by the caller, and the guard was forgotten.
-        unsafe { self.0.force_unlock_write() };
-    }
+            #[inline(always)]
+            unsafe fn unlock(&self, _node: &()) {
+                // SAFETY: locked by the caller, and the guard was forgotten.
+                unsafe { self.0.force_unlock_write($($kept)?) };
+            }
+        }
+
+        // SAFETY: as above.
+        unsafe impl RawTryLock for $name {
+            #[inline(always)]
+            unsafe fn try_lock(&self, _node: &()) -> bool {
+                self.0.try_write().map(forget).is_some()
+            }
+        }
+
+        // SAFETY: it is a reader-writer lock.
+        unsafe impl RawRwLock for $name {
+            #[inline(always)]
+            unsafe fn lock_shared(&self, _node: &()) {
+                forget(self.0.read());
+            }
+
+            #[inline(always)]
+            unsafe fn try_lock_shared(&self, _node: &()) -> bool {
+                self.0.try_read().map(forget).is_some()
+            }
+
+            #[inline(always)]
+            unsafe fn unlock_shared(&self, _node: &()) {
+                // SAFETY: locked shared by the caller, and the guard was forgotten.
+                unsafe { self.0.force_unlock_read($($kept)?) };
+            }
+
+            #[inline(always)]
+            unsafe fn downgrade(&self, _node: &()) {
+                // SAFETY: locked by the caller, and the guard was forgotten.
+                unsafe { _ = $downgrade(self.0.raw() $(, $kept)?) };
+            }
+        }
+    )*};
 }
 
-// SAFETY: as above.
-unsafe impl RawTryLock for ParkingLot {
-    #[inline(always)]
-    unsafe fn try_lock(&self, _node: &()) -> bool {
-        self.0.try_write().map(forget).is_some()
-    }
+/// `usync` has none, and the benchmark does not use it.
+fn no_downgrade<L>(_lock: &L) {
+    unreachable!("the lock has no downgrade");
 }
 
-// SAFETY: it is a reader-writer lock.
-unsafe impl RawRwLock for ParkingLot {
-    #[inline(always)]
-    unsafe fn lock_shared(&self, _node: &()) {
-        forget(self.0.read());
-    }
-
-    #[inline(always)]
-    unsafe fn try_lock_shared(&self, _node: &()) -> bool {
-        self.0.try_read().map(forget).is_some()
-    }
-
-    #[inline(always)]
-    unsafe fn unlock_shared(&self, _node: &()) {
-        // SAFETY: locked shared by the caller, and the guard was forgotten.
-        unsafe { self.0.force_unlock_read() };
-    }
-
-    #[inline(always)]
-    unsafe fn downgrade(&self, _node: &()) {
-        // SAFETY: locked by the caller, and the guard was forgotten.
-        unsafe { self.0.raw().downgrade() };
-    }
+without_guard! {
+    ParkingLot012, parking_lot::RwLock<()>, RawRwLockDowngrade::downgrade;
+    ParkingLot013, parking_lot_013::RwLock<()>, RawRwLockDowngrade013::downgrade, GuardNoSend::new();
+    Usync, usync::RwLock<()>, no_downgrade;
+    Spin, spin::lock_api::RwLock<()>, RawRwLockDowngrade::downgrade;
 }
 
 #[cfg(test)]
@@ -184,11 +202,10 @@ mod tests {
         unsafe {
             lock.lock(&first);
             assert!(!lock.try_lock(&second) && !lock.try_lock_shared(&second));
-            lock.downgrade(&first);
-            assert!(!lock.try_lock(&second) && lock.try_lock_shared(&second));
-            lock.unlock_shared(&first);
-            lock.unlock_shared(&second);
+            lock.unlock(&first);
             lock.lock_shared(&first);
+            assert!(!lock.try_lock(&second) && lock.try_lock_shared(&second));
+            lock.unlock_shared(&second);
             assert!(!lock.try_lock(&second));
             lock.unlock_shared(&first);
             assert!(lock.try_lock(&second));
@@ -196,9 +213,33 @@ mod tests {
         }
     }
 
+    fn downgrades<L: RawRwLock>() {
+        let lock = L::default();
+        let [first, second] = [L::Node::default(), L::Node::default()];
+        // SAFETY: as above.
+        unsafe {
+            lock.lock(&first);
+            lock.downgrade(&first);
+            assert!(!lock.try_lock(&second) && lock.try_lock_shared(&second));
+            lock.unlock_shared(&first);
+            lock.unlock_shared(&second);
+        }
+    }
+
     #[test]
     fn readers_share_and_writers_do_not() {
         admits_readers_or_a_writer::<Std>();
-        admits_readers_or_a_writer::<ParkingLot>();
+        admits_readers_or_a_writer::<ParkingLot012>();
+        admits_readers_or_a_writer::<ParkingLot013>();
+        admits_readers_or_a_writer::<Usync>();
+        admits_readers_or_a_writer::<Spin>();
+    }
+
+    #[test]
+    fn writers_become_readers() {
+        downgrades::<Std>();
+        downgrades::<ParkingLot012>();
+        downgrades::<ParkingLot013>();
+        downgrades::<Spin>();
     }
 }
