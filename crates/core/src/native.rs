@@ -17,7 +17,7 @@ mod watch {
 use core::hint::spin_loop;
 use core::marker::PhantomData;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 use crate::lockstat::{Hooks, Unwatched};
 use crate::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
@@ -379,6 +379,13 @@ unsafe impl<W: Wait> Platform for Native<W> {
     #[inline(always)]
     fn fence(order: Ordering) {
         fence(order);
+    }
+
+    #[inline(always)]
+    fn fence_after_rmw(order: Ordering) {
+        // On x86-64 a read-modify-write is a full fence already.
+        let is_fence = cfg!(all(target_arch = "x86_64", not(miri)));
+        if is_fence { compiler_fence(order) } else { fence(order) }
     }
 
     #[inline(always)]

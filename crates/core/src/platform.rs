@@ -153,6 +153,14 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// As in `core`.
     fn fence(order: Ordering);
 
+    /// The same, right after a read-modify-write of the caller. Costs nothing where that is a fence
+    /// already.
+    #[inline(always)]
+    #[track_caller]
+    fn fence_after_rmw(order: Ordering) {
+        Self::fence(order);
+    }
+
     /// Lends a record of words for the length of a call: on the stack, if words may lie there.
     #[inline(always)]
     fn with_record<N: Default, R>(f: impl FnOnce(&N) -> R) -> R {

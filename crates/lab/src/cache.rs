@@ -15,6 +15,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use nearlock_core::settings::Setting;
 use sha2::{Digest, Sha256};
 
 use crate::simulate::{Simulated, Simulation};
@@ -153,6 +154,9 @@ pub(crate) fn digest(text: &str) -> String {
     })
 }
 
+/// The settings that are not a lock's own.
+const NUMA: &[Setting] = &[Setting::NumaMode, Setting::NumaLocality, Setting::NumaSyntheticNodes];
+
 /// The simulation without the sources: machine, workload and lock, with their constants.
 pub(crate) fn described(simulation: &Simulation) -> String {
     // Recording of waits changes no figure.
@@ -168,12 +172,17 @@ pub(crate) fn described(simulation: &Simulation) -> String {
         limits,
         lockstat: _,
     } = simulation;
+    // A setting that the lock does not use changes no figure either.
+    let used = lock.settings().iter().chain(NUMA);
+    let settings: Vec<_> =
+        used.map(|which| format!("{}={}", which.info().name, settings[*which as usize])).collect();
+    let settings = settings.join(" ");
     let (lock, name) = (lock.name, workload.name());
     let fields: Vec<_> =
         workload.fields().iter().map(|field| format!("{}={}", field.key, field.value)).collect();
     let fields = fields.join(" ");
     format!(
-        "{machine:?} {name} {fields} {lock} {placement:?} {start:?} {threads} {seed} {settings:?} {limits:?}"
+        "{machine:?} {name} {fields} {lock} {placement:?} {start:?} {threads} {seed} {settings} {limits:?}"
     )
 }
 
@@ -215,10 +224,13 @@ mod tests {
             simulation(&["simulation.placement=random"], "mcs", 2, 1),
             simulation(&["simulation.start=in-turn"], "mcs", 2, 1),
             simulation(&["simulation.window-ns=1000"], "mcs", 2, 1),
-            simulation(&["cna.threshold-ns=7"], "mcs", 2, 1),
+            simulation(&[], "cna", 2, 1),
+            simulation(&["cna.threshold-ns=7"], "cna", 2, 1),
+            simulation(&["numa.mode=off"], "cna", 2, 1),
         ];
         let mut keys: Vec<_> = all.iter().map(key).collect();
         assert_eq!(keys[0], key(&simulation(&[], "mcs", 2, 1)), "and nothing else changes it");
+        assert_eq!(keys[0], key(&simulation(&["cna.threshold-ns=7"], "mcs", 2, 1)), "mcs has no threshold");
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), all.len());

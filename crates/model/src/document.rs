@@ -27,6 +27,24 @@ const TOTAL: &[(&str, &str, &str, &str)] = &[
         "Dekker: make a request, fence, exchange the word, against store 0, fence, read the requests",
     ),
     ("near/mutex/releasing.rs", "answer_if_requested", "`take_behind_strong_fence`", "the same"),
+    (
+        "near/rwlock/reading.rs",
+        "enters_fenced",
+        "`lock_slow`, `write_within`, `try_write`",
+        "Dekker: publish the lock, fence, read the mutex, against take the mutex, fence, read the lines",
+    ),
+    (
+        "near/rwlock/reading.rs",
+        "enters_counted",
+        "`lock_slow`, `write_within`, `try_write`, `wait_until_uncounted`, `close_behind_fence`",
+        "Dekker: add to the count, fence, read mutex and mode, against take the mutex, or change the mode, \
+         fence, read the count",
+    ),
+    ("near/rwlock/writing.rs", "write_within", "`enters_fenced`, `enters_counted`", "the same"),
+    ("near/rwlock/writing.rs", "lock_slow", "`enters_fenced`, `enters_counted`", "the same"),
+    ("near/rwlock/writing.rs", "try_write", "`enters_fenced`, `enters_counted`", "the same"),
+    ("near/rwlock/writing.rs", "wait_until_uncounted", "`enters_counted`", "the same"),
+    ("near/rwlock/upgrading.rs", "close_behind_fence", "`enters_counted`", "the same"),
 ];
 
 /// The document, from evidence of all models.

@@ -9,12 +9,16 @@ use nearlock_collection::freebsd::FreeBsd;
 use nearlock_collection::linux::{cna, cna_v13, osq, qspinlock};
 use nearlock_core::events::LockEvent;
 use nearlock_core::near::Near;
+use nearlock_core::near::rwlock::lines::ReaderLine;
 use nearlock_core::parking::chain::{Chain, Family};
 use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId, SWITCHES_MAX};
 use nearlock_core::settings::Setting;
 
 use crate::engine::Engine;
 use crate::on_demand::{Demand, OnDemand};
+
+/// The number of slots of a line of readers. Writers read each slot, so few of them.
+pub const READER_SLOTS: usize = 2;
 
 /// See the [module](self).
 pub struct Instance<E: Engine> {
@@ -32,6 +36,13 @@ pub struct Instance<E: Engine> {
     shortages: Cell<u32>,
     pub(crate) freebsd: OnDemand<Chain<E, FreeBsd>>,
     pub(crate) parking_lot: OnDemand<Chain<E, ParkingLot>>,
+    /// The lines of readers: one for each slot, and one without a free slot.
+    lines: OnDemand<[ReaderLine<E>]>,
+    full_line: OnDemand<ReaderLine<E>>,
+    /// The number of readers that wait for any lock.
+    waiting_readers: OnDemand<E::U32>,
+    /// How many ids have been given out.
+    ids: Cell<u64>,
     pub(crate) demand: Demand,
     pub(crate) now_ns: Cell<u64>,
     /// How many threads without a slot have asked for their number.
@@ -57,6 +68,10 @@ impl<E: Engine> Default for Instance<E> {
             shortages: Cell::default(),
             freebsd: OnDemand::default(),
             parking_lot: OnDemand::default(),
+            lines: OnDemand::default(),
+            full_line: OnDemand::default(),
+            waiting_readers: OnDemand::default(),
+            ids: Cell::default(),
             demand: Demand::default(),
             now_ns: Cell::default(),
             slotless: Cell::default(),
@@ -81,6 +96,10 @@ impl<E: Engine> Instance<E> {
         self.attention.begin(&self.demand, |_| Arc::new(Atomic::new(self.first_attention.get())));
         self.freebsd.begin(&self.demand, |_| Arc::default());
         self.parking_lot.begin(&self.demand, |_| Arc::default());
+        self.lines.begin(&self.demand, lines);
+        self.full_line.begin(&self.demand, |_| Arc::new(ReaderLine::full()));
+        self.waiting_readers.begin(&self.demand, |_| Arc::new(Atomic::new(0)));
+        self.ids.set(0);
         // In the first period, a chain that has noted nothing seems to have noted that processors
         // are not short.
         self.now_ns.set(if self.shortages.get() > 0 { 1 << 24 } else { 0 });
@@ -151,6 +170,31 @@ impl<E: Engine> Instance<E> {
         Arc::as_ptr(&self.attention.get(&self.demand, |_| Arc::new(Atomic::new(first))))
     }
 
+    /// The line of readers of the thread in this slot. It does not move until the next execution.
+    pub(crate) fn reader_line(&self, slot: Option<u32>) -> *const ReaderLine<E> {
+        match slot {
+            // SAFETY: within the table.
+            Some(slot) => unsafe { self.reader_lines().cast::<ReaderLine<E>>().add(slot as usize) },
+            None => Arc::as_ptr(&self.full_line.get(&self.demand, |_| Arc::new(ReaderLine::full()))),
+        }
+    }
+
+    /// The lines of readers of all slots. They do not move until the next execution.
+    pub(crate) fn reader_lines(&self) -> *const [ReaderLine<E>] {
+        Arc::as_ptr(&self.lines.get(&self.demand, lines))
+    }
+
+    /// The number of waiting readers. It does not move until the next execution.
+    pub(crate) fn waiting_readers(&self) -> *const E::U32 {
+        Arc::as_ptr(&self.waiting_readers.get(&self.demand, |_| Arc::new(Atomic::new(0))))
+    }
+
+    /// The id of a lock.
+    pub(crate) fn new_id(&self) -> u64 {
+        self.ids.set(self.ids.get() + 1);
+        self.ids.get()
+    }
+
     /// The node with this name. It does not move until the next execution.
     pub(crate) fn node<N: Default>(&self, table: &OnDemand<[N]>, id: NodeId) -> *const N {
         let table = table.get(&self.demand, nodes::<E, _>);
@@ -181,6 +225,10 @@ pub(crate) fn while_asleep<E: Engine>(sleep: impl FnOnce()) {
     E::with_instance(|i| i.asleep.borrow_mut().insert(number));
     sleep();
     E::with_instance(|i| i.asleep.borrow_mut().remove(&number));
+}
+
+fn lines<E: Engine>(slots: u32) -> Arc<[ReaderLine<E>]> {
+    (0..slots).map(|_| ReaderLine::new()).collect()
 }
 
 /// Queue nodes of one type, for this many slots.
@@ -308,6 +356,35 @@ macro_rules! capabilities {
         unsafe impl nearlock_core::near::attention::AttentionTable for $engine {
             fn attention(_lock: *const ()) -> *const Self::U32 {
                 Self::with_instance(|i| i.attention())
+            }
+        }
+
+        // SAFETY: no two threads have the same slot. The lines do not move until the next
+        // execution. Ids begin again then, as locks do.
+        unsafe impl nearlock_core::near::rwlock::lines::ReaderLines for $engine {
+            type Slots = [Self::U64; $crate::instance::READER_SLOTS];
+
+            fn slots_of(value: u64) -> Self::Slots {
+                std::array::from_fn(|_| Atomic::new(value))
+            }
+            fn line<'a>() -> &'a nearlock_core::near::rwlock::lines::ReaderLine<Self> {
+                let line = Self::with_instance(|i| i.reader_line(Self::thread().slot));
+                // SAFETY: as above.
+                unsafe { &*line }
+            }
+            fn register_line() {}
+            fn lines<'a>() -> impl Iterator<Item = &'a nearlock_core::near::rwlock::lines::ReaderLine<Self>> {
+                let lines = Self::with_instance(Instance::reader_lines);
+                // SAFETY: as above.
+                unsafe { &*lines }.iter()
+            }
+            fn new_id() -> u64 {
+                Self::with_instance(Instance::new_id)
+            }
+            fn waiting_readers<'a>(_id: u64) -> &'a Self::U32 {
+                let number = Self::with_instance(Instance::waiting_readers);
+                // SAFETY: as above.
+                unsafe { &*number }
             }
         }
 

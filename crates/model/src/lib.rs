@@ -12,6 +12,7 @@
 //! | [`exclusion`] | models that every lock can have |
 //! | [`readers`] | models that every lock with readers can have |
 //! | [`released`] | locks that are unlocked in a special way |
+//! | [`mod@rwlock`] | the modes of the reader-writer lock |
 //! | [`timed`] | models that every lock whose waiters may give up can have |
 //! | [`staged`] | models that start in the middle of a queue |
 //! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
@@ -167,6 +168,7 @@ pub mod parts;
 mod processes;
 pub mod readers;
 pub mod released;
+pub mod rwlock;
 pub mod shuttle;
 pub mod source;
 #[cfg(all(target_os = "linux", not(miri)))]

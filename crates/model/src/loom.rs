@@ -9,6 +9,7 @@
 //!   the bound on preemptions). The rest of such an execution is run in one way only, to check that
 //!   it ends.
 //! * A bounded wait gives up after [`BOUNDED_TURNS`] failed looks, whatever its bound.
+//! * A thread explores [`TIMEOUTS_EXPLORED`] sleeps with a limit, and then as after failed looks.
 //! * Clock, random bits and settings do not change unless the model changes them.
 //! * Each thread has one queue node.
 //!
@@ -39,6 +40,9 @@ pub use words::{LoomPtr, LoomU32, LoomU64};
 /// Failed looks of one wait that are explored in full. Twice as many showed nothing more, and took
 /// three times as long.
 pub const TURNS_EXPLORED: u32 = 2;
+/// Sleeps with a limit that are explored in full, of each thread. A thread that sleeps again and
+/// again until its limit would otherwise never let a certain other thread run.
+pub const TIMEOUTS_EXPLORED: u32 = 2;
 /// Failed looks after which a bounded wait gives up.
 pub const BOUNDED_TURNS: u32 = 1;
 
@@ -65,6 +69,8 @@ thread_local! {
 ::loom::thread_local! {
     static THREAD: Cell<Thread> = Cell::new(Thread::default());
     static DEPTH: Cell<u32> = Cell::new(0);
+    /// How often the thread has slept for a time.
+    static TIMEOUTS: Cell<u32> = Cell::new(0);
 }
 
 impl Loom {
@@ -283,6 +289,10 @@ impl ParkTimeout for Loom {
             b.sleepers.borrow_mut().push((address, b.sleeps.get()));
             b.sleeps.get()
         });
+        let timeouts = TIMEOUTS.with(|timeouts| timeouts.replace(timeouts.get() + 1));
+        if timeouts >= TIMEOUTS_EXPLORED {
+            ::loom::skip_branch();
+        }
         while_asleep::<Self>(::loom::thread::yield_now);
         BESIDES.with(|b| {
             let mut sleepers = b.sleepers.borrow_mut();

@@ -335,7 +335,7 @@ where
 
 /// Each round is one `turn`, which returns how many sections wrote. Only this thread waits with the
 /// given cancellation, and any thread may cancel the wait at any time.
-fn crowd_of<L: RawRwLock>(
+pub(crate) fn crowd_of<L: RawRwLock>(
     title: String,
     threads: u32,
     rounds: u32,

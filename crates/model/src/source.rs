@@ -142,7 +142,7 @@ fn halves(ordering: &str, operation: &str) -> Vec<Half> {
         ("Acquire", _) => vec![Acquire],
         ("Release", _) => vec![Release],
         ("AcqRel", _) => vec![Acquire, Release],
-        ("SeqCst", "fence") => vec![TotalOrder],
+        ("SeqCst", "fence" | "fence_after_rmw") => vec![TotalOrder],
         ("SeqCst", "load") => vec![Acquire, TotalOrder],
         ("SeqCst", "store") => vec![Release, TotalOrder],
         ("SeqCst", _) => vec![Acquire, Release, TotalOrder],
@@ -287,6 +287,7 @@ mod tests {
             ("let g = || { a.swap(1, AcqRel) };", 16, &[Acquire, Release]),
             ("a.compare_exchange(0, 1, AcqRel, Acquire);", 3, &[Acquire, Acquire, Release]),
             ("P::fence(SeqCst);", 1, &[TotalOrder]),
+            ("P::fence_after_rmw(SeqCst);", 1, &[TotalOrder]),
             ("P::heavy();", 1, &[Whole]),
         ] {
             let (places, strays) = in_body(body);

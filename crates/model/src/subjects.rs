@@ -34,6 +34,7 @@ use crate::loom::Loom;
 use crate::model::Model;
 use crate::parts;
 use crate::readers::{Act, Patience, acting, impatient_reader, read_at_first, written_at_first};
+use crate::rwlock;
 use crate::staged::{
     Queue, Stage, queue_at_work, queued_against_nameless, queued_against_pending, without_node,
 };
@@ -183,7 +184,7 @@ fn readers<L: RawRwLock>(subject: &Subject) -> Vec<Model> {
     use Act::{Downgrade, Read, TryRead, TryWrite, Write};
     let name = subject.name;
     // The bound on preemptions in the models of three threads, one of which sleeps.
-    let sleepers = if subject.family() == Family::FreeBsd { 1 } else { 2 };
+    let sleepers = if matches!(subject.family(), Family::FreeBsd | Family::Near) { 1 } else { 2 };
     vec![
         acting::<Loom, L>(name, &[&[Write], &[Read]], Some(3)),
         acting::<Loom, L>(name, &[&[TryWrite, TryRead], &[Read]], Some(3)),
@@ -273,6 +274,7 @@ fn own_models(name: &str) -> Vec<Model> {
             both(qspin::<CnaV13<NoShuffleReduction>, Standard>(name), cna::v13::<NoShuffleReduction>(name))
         }
         "near-mutex" => near::mutex(name),
+        "near-rwlock" => rwlock::models(name),
         "parking-lot-0.12-protocol" => peers::parking_lot_fair(name),
         "parking-lot-0.13-protocol" => peers::parking_lot_unfair(name),
         "std-mutex-protocol" => peers::std(name),

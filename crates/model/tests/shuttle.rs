@@ -22,6 +22,7 @@ use nearlock_model::lockmgr;
 use nearlock_model::model::Model;
 use nearlock_model::parts::{condvar, osq, parker, waiters};
 use nearlock_model::readers;
+use nearlock_model::rwlock::{self, Biased, Fenced, Fresh, Mode};
 use nearlock_model::shuttle::Shuttle;
 use nearlock_model::shuttle::adversary::{Contest, overtaken_with};
 use nearlock_model::shuttle::check::{REPLAY, SCHEDULES};
@@ -69,6 +70,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "linux-mutex-no-osq" | "linux-mutex-heedless" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
         "linux-mutex-no-spin" => &[&MUTEX, &[MutexHandOver]],
         "near-mutex" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
+        "near-rwlock" => &[&[Slowpath]],
         "std-mutex-protocol" => &[&[Slowpath, MutexOptLock, MutexSleep, MutexWake]],
         "parking-lot-0.12-protocol" => &[&PARKING_LOT, &[MutexHandOver]],
         "parking-lot-0.13-protocol" => &[&PARKING_LOT],
@@ -192,6 +194,20 @@ fn all_operations_of_lockmgr_hold_in_a_crowd() {
     of::<Standard>("freebsd-lockmgr");
     of::<Era2014>("freebsd-lockmgr-no-preread");
     of::<NotAdaptive>("freebsd-lockmgr-no-adaptive");
+}
+
+/// A crowd whose threads use all operations of the reader-writer lock, which begins in each mode.
+#[test]
+fn all_operations_of_the_rwlock_hold_in_a_crowd() {
+    fn of<M: Mode>() {
+        let models = [(3, 5, 2_400), (6, 5, 800), (12, 3, 200)].map(|(threads, rounds, schedules)| {
+            (rwlock::crowd::<M>("near-rwlock", threads, rounds), schedules)
+        });
+        check_all("near-rwlock", &models, &must_reach("near-rwlock"));
+    }
+    of::<Fresh>();
+    of::<Fenced>();
+    of::<Biased>();
 }
 
 /// The other threads run for long; each schedule works against one waiter.

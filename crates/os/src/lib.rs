@@ -50,7 +50,7 @@ mod fences;
 pub mod futex;
 #[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 mod linux;
-mod mark;
+mod local;
 mod numa;
 mod os;
 mod parker;
@@ -59,6 +59,7 @@ mod platform;
 mod quota;
 mod random;
 mod ranges;
+mod readers;
 mod settings;
 mod shortage;
 mod slots;

@@ -9,6 +9,7 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::near::attention::AttentionTable;
+use nearlock_core::near::rwlock::lines::{ReaderLine, ReaderLines, SLOTS};
 use nearlock_core::parking::chain::{Chain, Chains, Family};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
@@ -20,7 +21,7 @@ use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 use nearlock_core::unwinding::without_unwinding;
 
 use crate::pause::pause_ns;
-use crate::{Os, chains, fences, mark, numa, random, settings, shortage, switches, sys, thread};
+use crate::{Os, chains, fences, local, numa, random, readers, settings, shortage, switches, sys, thread};
 
 /// Looks at a word, or pauses, between two readings of the clock, which costs as much as several of
 /// them. With a larger number a spinner would overrun its budget by longer.
@@ -94,6 +95,11 @@ unsafe impl<W: Wait> Platform for Os<W> {
     }
 
     #[inline(always)]
+    fn fence_after_rmw(order: Ordering) {
+        Native::<W>::fence_after_rmw(order);
+    }
+
+    #[inline(always)]
     fn prefetch_write<T>(target: *const T) {
         Native::<W>::prefetch_write(target);
     }
@@ -141,11 +147,11 @@ unsafe impl<W: Wait> Schedule for Os<W> {
     }
     #[inline(always)]
     fn mark() -> Mark {
-        mark::get()
+        local::mark()
     }
     #[inline]
     fn set_mark(mark: Mark) {
-        mark::set(mark);
+        local::set_mark(mark);
     }
     fn note_shortage(period: u32) -> u32 {
         shortage::note(period)
@@ -246,6 +252,35 @@ unsafe impl<W: Wait> AttentionTable for Os<W> {
     #[inline]
     fn attention(lock: *const ()) -> *const Self::U32 {
         ptr::from_ref(chains::attention(lock)).cast()
+    }
+}
+
+// SAFETY: each slot has a line, and is leased to one thread at a time. The lines are never freed.
+// All platforms of this crate have the words of `Native`.
+unsafe impl<W: Wait> ReaderLines for Os<W> {
+    type Slots = [AtomicU64; SLOTS];
+
+    fn slots_of(value: u64) -> Self::Slots {
+        core::array::from_fn(|_| AtomicU64::new(value))
+    }
+    #[inline(always)]
+    fn line<'a>() -> &'a ReaderLine<Self> {
+        // SAFETY: as above.
+        unsafe { &*local::line().cast() }
+    }
+    fn register_line() {
+        thread::register_thread();
+    }
+    fn lines<'a>() -> impl Iterator<Item = &'a ReaderLine<Self>> {
+        // SAFETY: as above.
+        thread::lines().map(|line| unsafe { &*line.cast() })
+    }
+    fn new_id() -> u64 {
+        readers::new_id()
+    }
+    #[inline(always)]
+    fn waiting_readers<'a>(id: u64) -> &'a AtomicU32 {
+        readers::waiting(id)
     }
 }
 

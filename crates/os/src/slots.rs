@@ -50,9 +50,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, compiler_fence};
 use std::alloc::Layout;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::rwlock::lines::ReaderLine;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 
-use crate::sys;
+use crate::{Os, sys};
 
 /// Bytes of a cache line, and of a node: each waiter spins on its own cache line. (x86-64 and the
 /// servers of aarch64.)
@@ -83,6 +84,9 @@ unsafe impl Sync for NodeLine {}
 #[repr(C, align(64))]
 pub struct Slot {
     nodes: [NodeLine; NodeId::NESTING as usize],
+    /// The locks that the thread holds shared. (The other platforms of this crate have the same
+    /// words.)
+    readers: ReaderLine<Os>,
     /// The number of the slot. Fixed before other threads can reach the slot.
     id: u32,
     /// How many nodes are in use.
@@ -95,13 +99,18 @@ pub struct Slot {
     events: [AtomicU64; LockEvent::COUNT],
 }
 
-const _: () =
-    assert!(offset_of!(Slot, nodes) == 0 && offset_of!(Slot, id) == NodeId::NESTING as usize * LINE);
+const _: () = assert!(offset_of!(Slot, nodes) == 0);
 
 impl Slot {
     /// Its number, below [`NodeId::SLOTS`].
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// The line of readers.
+    #[inline]
+    pub fn readers(&self) -> &ReaderLine<Os> {
+        &self.readers
     }
 
     /// Takes the next node of the thread. Returns `None` if all are in use.
@@ -276,7 +285,7 @@ impl Registry {
     }
 
     /// All slots that have been leased at least once.
-    fn made_slots(&self) -> impl Iterator<Item = &'static Slot> {
+    pub fn made_slots(&self) -> impl Iterator<Item = &'static Slot> {
         // Ordering: Acquire, pairs with the Release in `take_fresh`: the chunks of these slots are
         // visible.
         // SAFETY: the chunk exists, and is never freed (invariant 1).
@@ -302,6 +311,7 @@ impl Registry {
                 }
                 _ => {
                     slot.lessee.fetch_and(!THREAD, Relaxed);
+                    slot.readers.forget();
                     if slot.depth.load(Relaxed) == 0 {
                         self.push_free(slot);
                     }

@@ -30,12 +30,13 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, compiler_f
 use std::thread_local;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::rwlock::lines::ReaderLine;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 use nearlock_core::schedule::{OwnerState, ThreadId};
 use nearlock_core::shared_holds::SharedLock;
 
 use crate::slots::{Registry, Slot};
-use crate::{asleep, start, sys};
+use crate::{Os, asleep, local, readers, start, sys};
 
 /// The slots of the process.
 static REGISTRY: Registry = Registry::new(NodeId::SLOTS);
@@ -59,6 +60,11 @@ static KEPT: AtomicU32 = AtomicU32::new(0);
 /// kernel are below 2^22.
 pub const RENAMED: u32 = 1 << (ThreadId::BITS - 1);
 
+/// The lines of all threads that have had one.
+pub fn lines() -> impl Iterator<Item = *const ReaderLine<Os>> {
+    REGISTRY.made_slots().map(|slot| ptr::from_ref(slot.readers()))
+}
+
 thread_local! {
     static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
     static MINE: AtomicPtr<Slot> = const { AtomicPtr::new(ptr::null_mut()) };
@@ -81,14 +87,22 @@ pub fn watch_ends() {
 ///
 /// Safety: called by the thread that has the slot.
 unsafe extern "C" fn at_exit(slot: *mut c_void) {
+    // SAFETY: as below.
+    let slot = unsafe { &*slot.cast_const().cast::<Slot>() };
+    if !slot.readers().is_empty() {
+        // A later destructor may release what the thread holds shared. If none does, the next
+        // thread with this slot holds it.
+        return REGISTRY.is_not_watched(slot);
+    }
     ENDS.with(|ends| ends.store(true, Relaxed));
     MINE.with(|mine| mine.store(ptr::null_mut(), Relaxed));
+    local::set_line(None);
     // Ordering: SeqCst, for the compiler alone: signal handlers must find no slot before it is
     // given back.
     compiler_fence(SeqCst);
     // SAFETY: the argument is what `register` has passed: the slot, which lives forever, and was
     // the thread's until now.
-    unsafe { REGISTRY.give_back(&*slot.cast_const().cast::<Slot>()) };
+    unsafe { REGISTRY.give_back(slot) };
 }
 
 /// To be called in a child made by `fork`.
@@ -96,6 +110,7 @@ pub fn after_fork() {
     // 0 if the thread has no number: then no lock names it.
     KEPT.store(NUMBER.with(|number| number.load(Relaxed)), Relaxed);
     asleep::forget_all();
+    readers::after_fork();
     // SAFETY: the child has one thread.
     unsafe { REGISTRY.after_fork(own_slot().map(|slot| (slot, sys::thread_id()))) };
 }
@@ -120,6 +135,7 @@ fn register() -> Option<&'static Slot> {
     MINE.with(|mine| {
         mine.store(slot.map_or(ptr::null_mut(), |slot| ptr::from_ref(slot).cast_mut()), Relaxed)
     });
+    local::set_line(slot.map(Slot::readers));
     // Ordering: SeqCst, for the compiler alone, as above: BARRED must not be cleared early.
     compiler_fence(SeqCst);
     BARRED.with(|barred| barred.store(false, Relaxed));

@@ -1,6 +1,7 @@
 //! A machine: memory, tasks, and the run.
 
 mod chains;
+mod readers;
 
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
@@ -22,6 +23,7 @@ use crate::spec::{CORES_MAX, MachineSpec, NodeCount};
 use crate::task::{Body, Record, Task};
 
 pub(crate) use self::chains::CHAIN_LINES;
+use self::readers::Readers;
 
 /// Bytes of simulated memory. Only memory that is used costs anything.
 const MEMORY: usize = 64 << 20;
@@ -44,6 +46,7 @@ pub(crate) struct Inner {
     chains: [Cell<Option<usize>>; TABLES],
     /// The offset of the table of attention words, once a lock has asked for one of them.
     attention: Cell<Option<usize>>,
+    readers: Readers,
     /// Whether time has stopped. The remaining parts of the machine's tasks are then dropped.
     has_ended: Cell<bool>,
 }
@@ -92,6 +95,7 @@ impl Machine {
                 switches: Cell::new([0; SWITCHES_MAX]),
                 chains: Default::default(),
                 attention: Cell::default(),
+                readers: Readers::default(),
                 has_ended: Cell::new(false),
             }),
             bodies: RefCell::default(),

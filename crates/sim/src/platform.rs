@@ -2,11 +2,13 @@
 
 use std::alloc::Layout;
 use std::cell::Cell;
+use std::iter;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::near::attention::AttentionTable;
+use nearlock_core::near::rwlock::lines::{ReaderLine, ReaderLines, SLOTS};
 use nearlock_core::parking::chain::{Chain, Chains, Family};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
@@ -356,6 +358,42 @@ unsafe impl<F: Family> Chains<F> for Sim {
 unsafe impl AttentionTable for Sim {
     fn attention(lock: *const ()) -> *const Self::U32 {
         with(|inner| inner.attention(lock.cast())).cast_const().cast()
+    }
+}
+
+// SAFETY: each task has its own line in simulated memory, which is never reclaimed.
+unsafe impl ReaderLines for Sim {
+    type Slots = [Self::U64; SLOTS];
+
+    fn slots_of(value: u64) -> Self::Slots {
+        std::array::from_fn(|_| Atomic::new(value))
+    }
+
+    /// Each task has one. The search takes no time, as that of a thread natively.
+    fn line<'a>() -> &'a ReaderLine<Self> {
+        // SAFETY: the line is zero at first, which is a valid one.
+        unsafe { &*with(Inner::reader_line).cast() }
+    }
+
+    fn register_line() {}
+
+    fn lines<'a>() -> impl Iterator<Item = &'a ReaderLine<Self>> {
+        let mut next = 0;
+        iter::from_fn(move || {
+            let (line, behind) = with(|inner| inner.next_reader_line(next))?;
+            next = behind;
+            // SAFETY: as above.
+            Some(unsafe { &*line.cast() })
+        })
+    }
+
+    fn new_id() -> u64 {
+        with(Inner::new_id)
+    }
+
+    fn waiting_readers<'a>(id: u64) -> &'a Self::U32 {
+        // SAFETY: a word of the table, which is never reclaimed. Zero is valid.
+        unsafe { &*with(|inner| inner.waiting_readers(id)).cast() }
     }
 }
 

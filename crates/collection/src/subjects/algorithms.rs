@@ -7,6 +7,7 @@ use crate::freebsd::{lockmgr, mtx, rw, spin_mtx, sx, thread_lock, tuning as free
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem, rwsem_xadd};
 use crate::near::condvar::monitor;
 use crate::near::mutex as near;
+use crate::near::rwlock as near_rwlock;
 use crate::settings::Setting;
 use crate::tuning::{SwitchInfo, Switched, named};
 
@@ -311,6 +312,9 @@ algorithms! {
     "near-condvar" Near [timed] monitor::Monitor<P, Switched<P>>,
         "near-mutex and its condition variable as a lock: an unlock notifies one waiter",
         monitor::SWITCHES, none, spin_budget;
+    "near-rwlock" Near [rw timed] near_rwlock::NearRwLock<P>,
+        "this project's reader-writer lock: its readers write to lines of their own; no reader overtakes a writer",
+        &[], none, |_| &[Setting::SpinBudgetNs, Setting::NearRwFencedReads, Setting::NearRwBiasedReads];
     "lock-busted" Control controls::Busted<P>,
         "excludes no thread", &[], none, no_settings;
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

@@ -5,6 +5,7 @@ use crate::freebsd::FreeBsd;
 use crate::linux::{cna, cna_v13, osq, qspinlock};
 use crate::near::Near;
 use crate::near::attention::AttentionTable;
+use crate::near::rwlock::lines::ReaderLines;
 use crate::parking::chain::Chains;
 use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Switches, Topology};
 use crate::schedule::{Schedule, Sections};
@@ -41,4 +42,5 @@ all_of! {
     Chains<ParkingLot>,
     SharedHolds,
     AsymFence,
+    ReaderLines,
 }

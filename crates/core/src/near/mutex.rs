@@ -199,6 +199,23 @@ impl<P: Platform> NearMutex<P> {
         Self { word: Atomic::ZERO }
     }
 
+    /// The word, on which readers of a reader-writer lock park.
+    pub(super) fn word(&self) -> &P::U32 {
+        &self.word
+    }
+
+    /// The word, if the mutex is held.
+    pub(super) fn held_word(&self) -> Option<u32> {
+        Some(self.word.load(Relaxed)).filter(|word| *word != FREE)
+    }
+
+    /// Whether the mutex is free. Then the last critical section happens before what follows.
+    #[inline(always)]
+    pub(super) fn is_free(&self) -> bool {
+        // Ordering: Acquire, pairs with the Release in `free`.
+        self.word.load(Acquire) == FREE
+    }
+
     /// * -> 0. The last access to the word.
     #[inline(always)]
     fn free(&self) {
@@ -217,7 +234,7 @@ impl<P: Platform> Default for NearMutex<P> {
 impl<P: NearPlatform> NearMutex<P> {
     /// 0 -> mark.
     #[inline(always)]
-    fn take(&self) -> bool {
+    pub(super) fn take(&self) -> bool {
         let mark = P::mark().word();
         // Ordering: Acquire, pairs with the Release in `free`: the previous critical section
         // happens before ours.

@@ -16,6 +16,7 @@ use std::vec::Vec;
 
 use crate::events::LockEvent;
 use crate::near::attention::AttentionTable;
+use crate::near::rwlock::lines::{ReaderLine, ReaderLines, SLOTS};
 use crate::parking::Room;
 use crate::parking::chain::{Chain, Chains, Family, TABLES};
 use crate::platform::{
@@ -51,6 +52,14 @@ pub const PROCESSORS_OF_PROCESS: u32 = 3;
 thread_local! {
     /// The id of the only thread, until a test changes it.
     pub static THREAD_ID: Cell<ThreadId> = const { Cell::new(ThreadId::new(1).unwrap()) };
+    static LINES: RefCell<BTreeMap<u32, &'static ReaderLine<OneThread>>> = const { RefCell::new(BTreeMap::new()) };
+    static FULL: &'static ReaderLine<OneThread> = Box::leak(Box::new(ReaderLine::full()));
+    /// Whether threads without a line get one.
+    pub static LINES_LEFT: Cell<bool> = const { Cell::new(true) };
+    /// Whether the light side of the fence is known to cost nothing.
+    pub static LIGHT_IS_FREE: Cell<bool> = const { Cell::new(false) };
+    static IDS: Cell<u64> = const { Cell::new(0) };
+    static WAITING_READERS: &'static Word<AtomicU32> = Box::leak(Box::new(Word::new(0)));
     static MARKS: RefCell<BTreeMap<u32, Mark>> = const { RefCell::new(BTreeMap::new()) };
     static OWNERS: RefCell<BTreeMap<u32, OwnerState>> = const { RefCell::new(BTreeMap::new()) };
     static EVENTS: [Cell<u64>; LockEvent::COUNT] = const { [const { Cell::new(0) }; LockEvent::COUNT] };
@@ -313,6 +322,35 @@ pub unsafe fn forget_chains() {
     ATTENTION.with(|word| word.store(0, Ordering::Relaxed));
 }
 
+// SAFETY: each thread id has a line of its own, which lives for ever, or a full one.
+unsafe impl ReaderLines for OneThread {
+    type Slots = [Self::U64; SLOTS];
+
+    fn slots_of(value: u64) -> Self::Slots {
+        core::array::from_fn(|_| Atomic::new(value))
+    }
+    fn line<'a>() -> &'a ReaderLine<Self> {
+        let id = Self::thread_id().get();
+        LINES.with_borrow(|lines| lines.get(&id).copied()).unwrap_or_else(|| FULL.with(|line| *line))
+    }
+    fn register_line() {
+        if LINES_LEFT.get() {
+            let id = Self::thread_id().get();
+            LINES.with_borrow_mut(|lines| _ = lines.entry(id).or_insert_with(|| Box::leak(Box::default())));
+        }
+    }
+    fn lines<'a>() -> impl Iterator<Item = &'a ReaderLine<Self>> {
+        LINES.with_borrow(|lines| lines.values().copied().collect::<Vec<_>>()).into_iter()
+    }
+    fn new_id() -> u64 {
+        IDS.set(IDS.get() + 1);
+        IDS.get()
+    }
+    fn waiting_readers<'a>(_id: u64) -> &'a Self::U32 {
+        WAITING_READERS.with(|word| *word)
+    }
+}
+
 impl SharedHolds for OneThread {
     fn with_shared_holds<R>(of: SharedLock, f: impl FnOnce(&Cell<u32>) -> R) -> R {
         let key = (Self::thread_id().get(), of as usize);
@@ -325,6 +363,9 @@ impl SharedHolds for OneThread {
 unsafe impl AsymFence for OneThread {
     fn light() {
         others_act();
+    }
+    fn is_light_free() -> bool {
+        LIGHT_IS_FREE.get()
     }
     fn heavy() {
         HEAVIES.set(HEAVIES.get() + 1);

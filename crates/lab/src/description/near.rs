@@ -36,6 +36,21 @@ pub const ALGORITHMS: &[Description] = &[
                  list so that all tests of locks also test condition variables",
     },
     Description {
+        lock: "near-rwlock",
+        word: "32 bytes: `near-mutex`, the mode, the number of counted readers, the number of reads, an id, \
+               the time of the last revocation. Each thread has 64 bytes: the ids of seven locks that it \
+               reads",
+        waiters: "writers as `near-mutex`, and then for readers: a writer looks, and sleeps on the line of \
+                  the reader. Readers look, and sleep on the word of the mutex; after 0.5 ms they wait as \
+                  writers. Waiters may give up",
+        fairness: "a waiting writer lets no new reader in, except one that holds the lock already. Among \
+                   writers, and readers that have waited for 0.5 ms, as `near-mutex`",
+        source: "own: a reader publishes the id of the lock in its own line, and looks afterwards. Lines as \
+                 in brlock (Linux 2.4) and TLRW (Dice and Shavit, SPAA 2010); an asymmetric fence (Dice, \
+                 Huang, Yang, 2001); forced visibility as in passive reader-writer locks (Liu, Zhang, Chen, \
+                 USENIX ATC 2014)",
+    },
+    Description {
         lock: "tas",
         word: "4 bytes: 0 free, 1 held",
         waiters: "none",

@@ -177,7 +177,7 @@ fn a_group_that_does_not_count_here_is_unknown_here() {
     assert!(
         message.ends_with(
             "only locks have settings here: `nearlock list settings cna hmcs.local-pass-limit \
-             cohort.local-pass-limit spin.budget-ns freebsd numa` shows them"
+             cohort.local-pass-limit spin.budget-ns freebsd near-rwlock numa` shows them"
         ),
         "{message}"
     );

@@ -41,7 +41,7 @@ impl Inner {
     }
 
     /// The offset of a table of this size.
-    fn table(&self, offset: &Cell<Option<usize>>, size: usize) -> usize {
+    pub(super) fn table(&self, offset: &Cell<Option<usize>>, size: usize) -> usize {
         offset.get().unwrap_or_else(|| {
             let layout = Layout::from_size_align(size, LINE).expect("lines are a layout");
             let begin = self.arena.take(layout);

@@ -200,7 +200,7 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 
     /// Pauses for this time.
-    pub(super) fn pause(ns: u32, spin: &mut Spin) {
+    pub(in crate::near) fn pause(ns: u32, spin: &mut Spin) {
         let pauses = P::pauses_in(ns);
         P::pause(pauses, 0);
         spin.paused(pauses);

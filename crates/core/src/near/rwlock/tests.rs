@@ -1,0 +1,193 @@
+use super::mode::{BIASED, COUNTED_MODE, FENCED, MODE};
+use super::*;
+use crate::schedule::ThreadId;
+use crate::testing::{HEAVIES, LIGHT_IS_FREE, LINES_LEFT, NOW_NS, OneThread, THREAD_ID};
+
+type Lock = NearRwLock<OneThread>;
+
+fn act_as(thread: u32) {
+    THREAD_ID.set(ThreadId::new(thread).expect("not 0"));
+}
+
+fn read(lock: &Lock) -> bool {
+    // SAFETY: the tests release what they have.
+    unsafe { lock.try_lock_shared(&()) }
+}
+
+fn unread(lock: &Lock) {
+    // SAFETY: the tests release what they have.
+    unsafe { lock.unlock_shared(&()) };
+}
+
+fn write(lock: &Lock) -> bool {
+    // SAFETY: the tests release what they have.
+    unsafe { lock.try_lock(&()) }
+}
+
+fn unwrite(lock: &Lock) {
+    // SAFETY: the tests release what they have.
+    unsafe { lock.unlock(&()) };
+}
+
+fn mode(lock: &Lock) -> u32 {
+    lock.mode.load(Relaxed) & MODE
+}
+
+/// A lock in this mode.
+fn lock_in(wanted: u32) -> Lock {
+    let lock = Lock::new();
+    NOW_NS.set(1_000_000_000);
+    LIGHT_IS_FREE.set(true);
+    for _ in 0..10_000 {
+        if mode(&lock) == wanted {
+            return lock;
+        }
+        assert!(read(&lock));
+        unread(&lock);
+    }
+    panic!("it stays in the mode {}", mode(&lock));
+}
+
+const MODES: [u32; 3] = [COUNTED_MODE, FENCED, BIASED];
+
+const _: () = assert!(size_of::<NearRwLock<crate::native::Native>>() == 32);
+
+#[test]
+fn readers_exclude_writers_and_not_each_other_in_each_mode() {
+    for wanted in MODES {
+        let lock = lock_in(wanted);
+        act_as(1);
+        assert!(read(&lock) && !write(&lock));
+        act_as(2);
+        assert!(read(&lock) && !write(&lock) && lock.is_locked() && !lock.is_locked_exclusive());
+        unread(&lock);
+        act_as(1);
+        unread(&lock);
+        assert!(!lock.is_locked() && write(&lock) && lock.is_locked_exclusive());
+        act_as(2);
+        assert!(!read(&lock) && !write(&lock));
+        act_as(1);
+        unwrite(&lock);
+        assert!(read(&lock));
+        unread(&lock);
+    }
+}
+
+#[test]
+fn a_failed_write_leaves_readers_visible() {
+    for wanted in MODES {
+        let lock = lock_in(wanted);
+        act_as(1);
+        assert!(read(&lock));
+        act_as(2);
+        // SAFETY: nothing is acquired.
+        let outcome = unsafe { lock.lock_within(&(), &Limit::until(0)) };
+        assert_eq!(outcome, Err(GaveUp::TimedOut));
+        assert!(!write(&lock), "mode {wanted}");
+        act_as(1);
+        unread(&lock);
+        assert!(write(&lock));
+        unwrite(&lock);
+    }
+}
+
+#[test]
+fn a_thread_reads_again_while_a_writer_waits() {
+    for wanted in MODES {
+        let lock = lock_in(wanted);
+        act_as(1);
+        assert!(read(&lock));
+        // A writer that has the mutex, and waits for the reader.
+        assert!(lock.mutex.take());
+        assert!(read(&lock) && read(&lock));
+        (0..3).for_each(|_| unread(&lock));
+        assert!(!read(&lock) && !lock.has_readers());
+        // SAFETY: taken above.
+        unsafe { lock.release() };
+    }
+}
+
+#[test]
+fn a_writer_of_a_lock_without_bias_passes_no_heavy_fence() {
+    for (wanted, heavies) in [(COUNTED_MODE, 0), (FENCED, 0), (BIASED, 1)] {
+        let lock = lock_in(wanted);
+        let before = HEAVIES.get();
+        assert!(write(&lock));
+        unwrite(&lock);
+        assert_eq!(HEAVIES.get() - before, heavies, "mode {wanted}");
+    }
+}
+
+#[test]
+fn a_thread_without_a_line_is_counted() {
+    LINES_LEFT.set(false);
+    act_as(77);
+    let lock = Lock::new();
+    assert!(read(&lock) && read(&lock));
+    act_as(1);
+    assert!(!write(&lock));
+    act_as(77);
+    unread(&lock);
+    assert!(!write(&lock));
+    unread(&lock);
+    assert!(write(&lock));
+    LINES_LEFT.set(true);
+}
+
+#[test]
+fn more_locks_than_slots_are_held_at_a_time() {
+    act_as(3);
+    let locks: [Lock; 20] = core::array::from_fn(|index| lock_in(MODES[index % 3]));
+    assert!(locks.iter().all(read));
+    act_as(4);
+    assert!(!locks.iter().any(write));
+    act_as(3);
+    locks.iter().for_each(unread);
+    assert!(locks.iter().all(write));
+}
+
+#[test]
+fn an_upgradable_reader_lets_readers_in_and_no_writer() {
+    for wanted in MODES {
+        let lock = lock_in(wanted);
+        act_as(1);
+        // SAFETY: released below.
+        unsafe {
+            assert!(lock.try_lock_upgradable());
+            act_as(2);
+            assert!(!lock.try_lock_upgradable() && !write(&lock) && read(&lock));
+            act_as(1);
+            assert_eq!(lock.upgrade_within(&Limit::until(0)), Err(GaveUp::TimedOut));
+            act_as(2);
+            assert!(read(&lock));
+            unread(&lock);
+            unread(&lock);
+            act_as(1);
+            assert_eq!(lock.upgrade_within(&Limit::until(0)), Ok(()));
+            act_as(2);
+            assert!(!read(&lock));
+            act_as(1);
+            lock.downgrade_to_upgradable();
+            act_as(2);
+            assert!(read(&lock));
+            unread(&lock);
+            act_as(1);
+            lock.downgrade_upgradable();
+            act_as(2);
+            assert!(!write(&lock) && read(&lock));
+            unread(&lock);
+            act_as(1);
+            unread(&lock);
+        }
+        assert!(!lock.is_locked());
+    }
+}
+
+#[test]
+fn a_forgotten_read_of_a_dropped_lock_blocks_no_other_lock() {
+    let mut lock = lock_in(BIASED);
+    act_as(1);
+    assert!(read(&lock) && !write(&lock));
+    lock = lock_in(BIASED);
+    assert!(write(&lock));
+}

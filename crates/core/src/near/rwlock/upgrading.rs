@@ -1,0 +1,189 @@
+//! Upgradable reads, and downgrades. The terms are those of the [lock](super).
+//!
+//! An upgradable reader has the mutex, and opens the lock for other readers. So there is one at a
+//! time, and no writer beside it. It is not counted. To upgrade, it closes the lock, and waits for
+//! the readers that are in.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use super::writing::YIELDS;
+use super::{NearRwLock, RwLockPlatform};
+use crate::parking::{GaveUp, Limit, RawTimedLock};
+use crate::platform::Atomic;
+use crate::raw::{RawLock, RawTryLock};
+use crate::schedule::Spin;
+
+impl<P: RwLockPlatform> NearRwLock<P> {
+    /// Acquires the lock as an upgradable reader, within the limit.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not acquired.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::lock`], up to [`unlock_upgradable`](Self::unlock_upgradable), an upgrade or a
+    /// downgrade.
+    pub unsafe fn lock_upgradable_within(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        // SAFETY: the caller's.
+        unsafe { self.mutex.lock_within(&(), limit)? };
+        self.let_readers_in();
+        Ok(())
+    }
+
+    /// The same, if there is neither a writer nor another upgradable reader.
+    ///
+    /// # Safety
+    ///
+    /// As there, if it returns true.
+    pub unsafe fn try_lock_upgradable(&self) -> bool {
+        // SAFETY: the caller's.
+        let has_mutex = unsafe { self.mutex.try_lock(&()) };
+        if has_mutex {
+            self.let_readers_in();
+        }
+        has_mutex
+    }
+
+    /// Releases an upgradable acquisition.
+    ///
+    /// # Safety
+    ///
+    /// The caller has one.
+    pub unsafe fn unlock_upgradable(&self) {
+        self.close();
+        // SAFETY: the caller's.
+        unsafe { self.release() };
+    }
+
+    /// Turns an upgradable acquisition into an exclusive one, within the limit. On an error it is
+    /// still upgradable.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not upgraded.
+    ///
+    /// # Safety
+    ///
+    /// The caller has an upgradable acquisition.
+    pub unsafe fn upgrade_within(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.close_behind_fence();
+        self.wait_for_readers(limit).inspect_err(|_| self.let_readers_in())
+    }
+
+    /// The same, if no reader is in.
+    ///
+    /// # Safety
+    ///
+    /// The caller has an upgradable acquisition.
+    pub unsafe fn try_upgrade(&self) -> bool {
+        if self.has_readers() {
+            return false;
+        }
+        self.close_behind_fence();
+        let enters = self.becomes_empty();
+        if !enters {
+            self.let_readers_in();
+        }
+        enters
+    }
+
+    /// Turns an exclusive acquisition into an upgradable one.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock exclusively.
+    pub unsafe fn downgrade_to_upgradable(&self) {
+        self.let_readers_in();
+    }
+
+    /// Turns an upgradable acquisition into a shared one.
+    ///
+    /// # Safety
+    ///
+    /// The caller has an upgradable acquisition.
+    pub unsafe fn downgrade_upgradable(&self) {
+        self.enter_with_mutex();
+        self.close();
+        // SAFETY: the caller has the mutex.
+        unsafe { self.release() };
+    }
+
+    /// Turns the caller's exclusive acquisition into a shared one.
+    pub(super) fn downgrade_to_shared(&self) {
+        self.enter_with_mutex();
+        // SAFETY: the caller has the mutex.
+        unsafe { self.release() };
+    }
+
+    /// As [`unlock_upgradable`](Self::unlock_upgradable), but hands the lock over to a thread that
+    /// waits to be a writer or an upgradable reader.
+    ///
+    /// # Safety
+    ///
+    /// The caller has an upgradable acquisition.
+    pub unsafe fn unlock_upgradable_fair(&self) {
+        self.close();
+        // SAFETY: the caller's.
+        unsafe { self.release_fair() };
+    }
+
+    /// Releases an exclusive acquisition, and lets those enter that wait for it.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock exclusively.
+    pub unsafe fn unlock_fair(&self) {
+        self.let_waiting_readers_in();
+        self.close();
+        // SAFETY: the caller's.
+        unsafe { self.release_fair() };
+    }
+
+    /// Lets those enter that wait for an exclusive acquisition, and acquires the lock exclusively
+    /// again.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock exclusively.
+    pub unsafe fn bump(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.unlock_fair();
+            self.lock(&());
+        }
+    }
+
+    /// Lets readers in until none waits, or for some time.
+    fn let_waiting_readers_in(&self) {
+        let waiting = P::waiting_readers(self.id.load(Relaxed));
+        if waiting.load(Relaxed) == 0 {
+            return;
+        }
+        self.let_readers_in();
+        let mut spin = Spin::default();
+        for _ in 0..YIELDS {
+            if waiting.load(Relaxed) == 0 || P::should_give_way(&mut spin) {
+                return;
+            }
+            P::sched_yield();
+        }
+    }
+
+    /// Lets no more readers in. Readers that are in can be seen afterwards.
+    fn close_behind_fence(&self) {
+        self.close();
+        // Ordering: SeqCst, for Dekker's pattern, with `enters_counted`: the lock is closed before
+        // it, and the count is read after it.
+        P::fence(SeqCst);
+    }
+
+    fn let_readers_in(&self) {
+        self.open();
+        let id = self.id.load(Relaxed);
+        if id != 0 {
+            Self::wake_readers(id, ptr::from_ref(self.mutex.word()));
+        }
+    }
+}

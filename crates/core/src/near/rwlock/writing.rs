@@ -1,0 +1,310 @@
+//! How a writer gets the lock, and how it releases it. The terms are those of the [lock](super).
+//!
+//! A writer takes the mutex. From then on no reader enters, except one that holds the lock already.
+//! Then the writer waits for the readers that are in. So it waits for other writers as long as the
+//! mutex lets it, and then for the longest section of a reader, however many readers arrive.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+
+use super::lines::ReaderLine;
+use super::mode::{BIASED, COUNTED_MODE, FENCED, MODE, UNIT_SHIFT};
+use super::reading::{AWAITED, READERS};
+use super::{NearRwLock, RwLockPlatform};
+use crate::near::mutex::NearMutex;
+use crate::parking::{GaveUp, Limit, RawTimedLock};
+use crate::platform::{Atomic, AtomicInt};
+use crate::raw::{RawLock, RawTryLock};
+use crate::schedule::Spin;
+
+/// How often a writer looks whether a reader has left, before it yields its processor. The delays
+/// are those of a reader.
+const LOOKS: u32 = 16;
+const STRIDE_NS: u32 = 80;
+/// How often it yields its processor before it sleeps.
+pub(super) const YIELDS: u32 = 7;
+/// How long a writer sleeps at most before it passes the heavy side of the fence, in ns: as
+/// `ALARM_NS` of the mutex. A reader that leaves may not see before that that it has to wake it.
+const ALARM_NS: u64 = 1_300_000;
+
+impl<P: RwLockPlatform> NearRwLock<P> {
+    /// Acquires the lock exclusively, within the limit.
+    #[inline(always)]
+    pub(super) fn write_within(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        if !self.mutex.take() {
+            return self.lock_slow(limit);
+        }
+        // Ordering: SeqCst, for Dekker's pattern, as in `lock_slow`.
+        P::fence_after_rmw(SeqCst);
+        if self.is_empty_for_sure() { Ok(()) } else { self.drain(limit) }
+    }
+
+    /// Whether no reader is in, as far as the holder of the mutex can tell without reading lines.
+    /// It has passed a fence since it took the mutex.
+    #[inline(always)]
+    fn is_empty_for_sure(&self) -> bool {
+        let is_empty = self.mode.load(Relaxed) == COUNTED_MODE && !self.has_counted();
+        if is_empty && self.reads.load_hint() != 0 {
+            self.reads.store_hint(0);
+        }
+        is_empty
+    }
+
+    /// Waits for the mutex, and then for readers.
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        // SAFETY: the caller releases it.
+        unsafe { self.mutex.lock_within(&(), limit)? };
+        // Ordering: SeqCst, for Dekker's pattern, with `enters_counted` and `enters_fenced`: we
+        // have the mutex before it, and read the count and the lines after it.
+        P::fence(SeqCst);
+        if self.is_empty_for_sure() { Ok(()) } else { self.drain(limit) }
+    }
+
+    /// Enters if neither writers nor readers are in.
+    pub(super) fn try_write(&self) -> bool {
+        // Most failures are found without a fence.
+        if self.mutex.is_locked() || self.has_readers() || !self.mutex.take() {
+            return false;
+        }
+        // Ordering: SeqCst, as in `lock_slow`.
+        P::fence_after_rmw(SeqCst);
+        let enters = self.is_empty_for_sure() || self.becomes_empty();
+        if !enters {
+            // SAFETY: we hold it.
+            unsafe { self.release() };
+        }
+        enters
+    }
+
+    /// Makes sure that all readers can be seen. Enters if there is none. The caller has the mutex,
+    /// and has passed a fence since it let no more readers in.
+    pub(super) fn becomes_empty(&self) -> bool {
+        let mode = self.revoke();
+        let is_empty = !self.has_readers();
+        if is_empty {
+            self.choose_mode(mode);
+        }
+        is_empty
+    }
+
+    fn has_counted(&self) -> bool {
+        // Ordering: Acquire, pairs with the Release in `discount_reader`.
+        self.readers.load(Acquire) & READERS != 0
+    }
+
+    /// Whether readers are in, or are about to be.
+    pub(super) fn has_readers(&self) -> bool {
+        let id = self.id.load(Relaxed);
+        self.has_counted() || id != 0 && P::lines().any(|line| line.published(id).is_some())
+    }
+
+    /// Waits until no reader is in. The caller has the mutex, and has passed a fence since. If it
+    /// gives up, it releases the mutex.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn drain(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        P::in_slow_path(|| {
+            self.wait_for_readers(limit).inspect_err(|_| {
+                // SAFETY: we hold it.
+                unsafe { self.release() };
+            })
+        })
+    }
+
+    /// As [`drain`](Self::drain). If the caller gives up, it still has the mutex.
+    pub(super) fn wait_for_readers(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        let mode = self.revoke();
+        let result = self.wait_for_slots(mode, limit).and_then(|()| self.wait_until_uncounted(limit));
+        match result {
+            Ok(()) => self.choose_mode(mode),
+            Err(_) => _ = self.end_draining(),
+        }
+        result
+    }
+
+    /// Waits for the readers that are in slots.
+    fn wait_for_slots(&self, mode: u32, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        if mode != COUNTED_MODE {
+            let id = self.id.load(Relaxed);
+            for line in P::lines() {
+                while let Some(index) = line.published(id) {
+                    self.wait_for_slot(line, index, id, limit)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no reader is counted, and no more can be.
+    fn wait_until_uncounted(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        loop {
+            self.wait_for_counted(limit)?;
+            if !self.end_draining() {
+                return Ok(());
+            }
+            // Ordering: SeqCst, for Dekker's pattern, with `enters_counted`: no more readers are
+            // let in before it, and the count is read after it.
+            P::fence(SeqCst);
+        }
+    }
+
+    /// Makes sure that all readers that were in before can be seen. Returns the mode before.
+    fn revoke(&self) -> u32 {
+        let mode = self.mode.load(Relaxed) & MODE;
+        if mode == BIASED {
+            self.set_mode(FENCED);
+            self.revoked.store_hint((P::now_ns() >> UNIT_SHIFT) as u32);
+            // Dekker's pattern, with `attempt`: we have the mutex before it, and read the lines
+            // after it.
+            P::heavy();
+        }
+        mode
+    }
+
+    /// Chooses the mode after a write, when no reader is in. `before` is that before the write. (As
+    /// long as readers may be in a slot, the mode must be one in which writers read the lines.)
+    fn choose_mode(&self, before: u32) {
+        if before == FENCED && self.reads.load_hint() < Self::fenced_reads() {
+            self.set_mode(COUNTED_MODE);
+        }
+        self.reads.store_hint(0);
+    }
+
+    /// Waits until a reader has left this slot.
+    fn wait_for_slot(
+        &self,
+        line: &ReaderLine<P>,
+        index: usize,
+        id: u64,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), GaveUp> {
+        let is_left = || !line.has_published(index, id);
+        if Self::spins_until(is_left) {
+            return Ok(());
+        }
+        self.begin_draining();
+        let mut alarm_ns = Some(ALARM_NS);
+        loop {
+            let want = line.mark(index);
+            let until_ns = Self::before_sleep(&mut alarm_ns, limit)?;
+            if is_left() {
+                return Ok(());
+            }
+            Self::sleep(line.want(), want, until_ns);
+            if is_left() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until no reader is counted.
+    fn wait_for_counted(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        if !self.has_counted() || Self::spins_until(|| !self.has_counted()) {
+            return Ok(());
+        }
+        self.begin_draining();
+        let result = loop {
+            let readers = self.readers.fetch_or(AWAITED, Relaxed) | AWAITED;
+            if readers == AWAITED {
+                break Ok(());
+            }
+            if let Some(why) = limit.is_reached() {
+                break Err(why);
+            }
+            Self::sleep(&self.readers, readers, limit.until_ns);
+        };
+        self.readers.fetch_and(!AWAITED, Relaxed);
+        result
+    }
+
+    /// Prepares to sleep until a slot is left, which is marked. The first sleep has an alarm. Later
+    /// ones follow the heavy side of the fence. Returns when the sleep ends at the latest.
+    fn before_sleep(alarm_ns: &mut Option<u64>, limit: &Limit<'_, P>) -> Result<Option<u64>, GaveUp> {
+        if let Some(why) = limit.is_reached() {
+            return Err(why);
+        }
+        match alarm_ns.take() {
+            Some(alarm_ns) => {
+                let alarm_ns = P::now_ns().saturating_add(alarm_ns);
+                Ok(Some(limit.until_ns.map_or(alarm_ns, |until_ns| until_ns.min(alarm_ns))))
+            }
+            None => {
+                // Dekker's pattern, with `leave`: the slot was marked before it, and is read after
+                // it.
+                P::heavy();
+                Ok(limit.until_ns)
+            }
+        }
+    }
+
+    fn sleep(word: &P::U32, expected: u32, until_ns: Option<u64>) {
+        match until_ns {
+            Some(until_ns) => P::park_until(word, expected, until_ns),
+            None => P::park(word, expected),
+        }
+    }
+
+    /// Looks again and again. Returns whether the condition holds.
+    fn spins_until(holds: impl Fn() -> bool) -> bool {
+        let mut spin = Spin::default();
+        let mut stride_ns = STRIDE_NS / 8;
+        for look in 0..LOOKS + YIELDS {
+            if holds() {
+                return true;
+            }
+            if P::should_give_way(&mut spin) {
+                return false;
+            }
+            if look < LOOKS {
+                NearMutex::<P>::pause(stride_ns, &mut spin);
+                stride_ns = (stride_ns * 2).min(STRIDE_NS);
+            } else {
+                P::sched_yield();
+            }
+        }
+        holds()
+    }
+
+    /// Releases the mutex, and wakes readers that wait for that.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the mutex.
+    #[inline(always)]
+    pub(super) unsafe fn release(&self) {
+        let id = self.id.load(Relaxed);
+        let word = ptr::from_ref(self.mutex.word());
+        // SAFETY: the caller's. The last access to the lock.
+        unsafe { self.mutex.unlock(&()) };
+        if id != 0 {
+            Self::wake_readers(id, word);
+        }
+    }
+
+    /// As [`release`](Self::release), but hands the mutex over to the first in its queue.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the mutex.
+    pub(super) unsafe fn release_fair(&self) {
+        let id = self.id.load(Relaxed);
+        let word = ptr::from_ref(self.mutex.word());
+        // SAFETY: the caller's. The last access to the lock.
+        unsafe { self.mutex.unlock_fair() };
+        if id != 0 {
+            Self::wake_readers(id, word);
+        }
+    }
+
+    /// Wakes the readers that wait at a lock with this id.
+    #[inline(always)]
+    pub(super) fn wake_readers(id: u64, word: *const P::U32) {
+        // A reader that waits notes that first, and then looks. If it has looked too early, it
+        // wakes up by itself.
+        if P::waiting_readers(id).load(Relaxed) != 0 {
+            P::unpark(word, u32::MAX);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The lines of readers, in simulated memory.
+
+use std::alloc::Layout;
+use std::cell::{Cell, RefCell};
+
+use super::Inner;
+use crate::arena::LINE;
+
+/// The number of words that count waiting readers, as natively.
+const WAITING: usize = 256;
+
+/// What the readers of reader-writer locks share.
+#[derive(Default)]
+pub(crate) struct Readers {
+    /// The offset of the line of each task that has one.
+    lines: RefCell<Vec<Option<usize>>>,
+    /// The offset of the table of waiting readers, once a lock has asked for it.
+    pub waiting: Cell<Option<usize>>,
+    /// How many ids have been given out.
+    ids: Cell<u64>,
+}
+
+impl Inner {
+    /// The line of the running task, in the memory of its socket. It is zero at first.
+    pub fn reader_line(&self) -> *mut u8 {
+        let task = self.engine.borrow().current as usize;
+        let had = self.readers.lines.borrow().get(task).copied().flatten();
+        let offset = had.unwrap_or_else(|| {
+            let offset = self.arena.take(Layout::from_size_align(LINE, LINE).expect("a line is a layout"));
+            let home = self.socket_of_cpu(self.task(|task| task.cpu)) as u8;
+            self.engine.borrow_mut().cover_new_lines(home);
+            let mut lines = self.readers.lines.borrow_mut();
+            let tasks = lines.len().max(task + 1);
+            lines.resize(tasks, None);
+            lines[task] = Some(offset);
+            offset
+        });
+        self.arena.at(offset)
+    }
+
+    /// The line of the first task from this one on that has one, and the number of the task behind
+    /// it.
+    pub fn next_reader_line(&self, task: usize) -> Option<(*mut u8, usize)> {
+        let lines = self.readers.lines.borrow();
+        let next = (task..lines.len()).find_map(|task| Some((lines[task]?, task + 1)));
+        next.map(|(offset, behind)| (self.arena.at(offset), behind))
+    }
+
+    /// The number of readers that wait for locks with this id.
+    pub fn waiting_readers(&self, id: u64) -> *mut u8 {
+        let begin = self.table(&self.readers.waiting, WAITING * size_of::<u32>());
+        self.arena.at(begin + id as usize % WAITING * size_of::<u32>())
+    }
+
+    /// The id of a lock.
+    pub fn new_id(&self) -> u64 {
+        self.readers.ids.set(self.readers.ids.get() + 1);
+        self.readers.ids.get()
+    }
+}
