@@ -16,21 +16,23 @@
 //! assert_eq!(HITS.lock().len(), 4);
 //! ```
 //!
-//! [`Mutex`] and [`Condvar`] are the main types, and need no feature. The feature `collection` adds
-//! the locks of the literature, of Linux and of FreeBSD (modules `classic`, `linux` and `freebsd`).
+//! [`Mutex`], [`RwLock`] and [`Condvar`] are the main types, and need no feature. The feature
+//! `collection` adds the locks of the literature, of Linux and of FreeBSD (modules `classic`,
+//! `linux` and `freebsd`).
 //!
 //! # Which lock
 //!
 //! | critical sections | threads | lock |
 //! |---|---|---|
 //! | of any length, with waits inside, or unknown: begin with this | any | [`Mutex`] |
-//! | the same, and mostly reads | any | [`linux::RwSem`] |
+//! | the same, and mostly reads | any | [`RwLock`] |
 //! | a few instructions to a few microseconds, many waiters | any | [`linux::SpinLock`] |
 //! | the same | on several NUMA nodes | [`linux::CnaLock`] |
 //! | the same, first come, first served | one processor each | [`linux::FifoSpinLock`] |
 //!
-//! A [`Condvar`], together with a [`Mutex`], lets threads wait for an event. Both have the methods
-//! of their counterparts in `parking_lot`. A program for `parking_lot` needs one line to use them:
+//! A [`Condvar`], together with a [`Mutex`], lets threads wait for an event. These types have the
+//! methods of their counterparts in `parking_lot`. A program for `parking_lot` needs one line to
+//! use them:
 //! `use nearlock as parking_lot`.
 //!
 //! The next list has the properties of the locks: size, what a waiter does, and fairness. The locks
@@ -40,6 +42,9 @@
 //!   node is on its stack. Newcomers overtake the queue for 20 to 32 us, or for 2 ms if the first
 //!   waiter sleeps. A waiter of another NUMA node is overtaken for 1 ms, and by up to 32 waiters
 //!   after that.
+//! - [`RwLock`], 32 bytes. Readers of a lock that is mostly read write to memory of their own only.
+//!   A waiting writer lets no new reader in. Writers, and readers that have waited for 0.5 ms, wait
+//!   as with a `Mutex`.
 //! - [`linux::SpinLock`], 4 bytes. A waiter spins in the queue, then sleeps. Its queue node belongs
 //!   to its thread. Newcomers overtake the queue while the first waiter sleeps.
 //! - [`linux::FifoSpinLock`], 4 bytes. A waiter spins in the queue. Its queue node belongs to its
@@ -73,12 +78,12 @@
 //!
 //! # What spinning means
 //!
-//! This section is about the spin locks. These are all locks except [`Mutex`], [`linux::Mutex`],
-//! [`linux::RwSem`], [`linux::CounterMutex`], [`freebsd::Mtx`], [`freebsd::Rw`], [`freebsd::Sx`],
-//! [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter spins for 128 turns, which take a few
-//! microseconds. A waiter of a [`linux::SpinLock`] or [`linux::CnaLock`] then sleeps. A waiter of
-//! any other spin lock never sleeps. It yields its processor to other threads at each further turn
-//! ([`SpinThenYield`](nearlock_os::SpinThenYield)).
+//! This section is about the spin locks. These are all locks except [`Mutex`], [`RwLock`],
+//! [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`], [`freebsd::Mtx`], [`freebsd::Rw`],
+//! [`freebsd::Sx`], [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter spins for 128 turns,
+//! which take a few microseconds. A waiter of a [`linux::SpinLock`] or [`linux::CnaLock`] then
+//! sleeps. A waiter of any other spin lock never sleeps. It yields its processor to other threads
+//! at each further turn ([`SpinThenYield`](nearlock_os::SpinThenYield)).
 //!
 //! * **Critical sections must be short**: no I/O, no sleep, no wait for another thread, and no
 //!   allocation if possible. Each critical section costs each waiter processor time, or a sleep and
@@ -128,7 +133,7 @@
 //! `lock_api` 0.4. Use [`MutexGuard::map`] to narrow a guard to a part of the data, see
 //! [`MappedMutexGuard`].
 //!
-//! Waits for [`Mutex`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`] and
+//! Waits for [`Mutex`], [`RwLock`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`] and
 //! [`freebsd::Sx`] can have a timeout (`try_lock_for`, `try_read_until`, ...) and can be cancelled
 //! ([`Cancellation`]). [`freebsd::LockMgr`] has options for both. Other waits end only with the
 //! lock.
@@ -190,7 +195,6 @@ macro_rules! guarded {
 }
 
 /// Defines a reader-writer lock over a raw lock, and its guards.
-#[cfg(feature = "collection")]
 macro_rules! guarded_rw {
     ($(#[$doc:meta])* $lock:ident, $read:ident, $write:ident, $mapped_read:ident, $mapped_write:ident = $raw:ty;) => {
         $(#[$doc])*
@@ -263,7 +267,9 @@ pub mod raw;
 
 pub use cancellation::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
 pub use near::{
-    Condvar, MappedMutexGuard, Mutex, MutexGuard, RawCondvar, RawMutex, WaitCancellable, WaitTimeoutResult,
+    Condvar, MappedMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex, MutexGuard, RawCondvar,
+    RawMutex, RawRwLock, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
+    WaitCancellable, WaitTimeoutResult,
 };
 
 /// The examples of the README are compiled and run.

@@ -41,6 +41,7 @@ pub(crate) mod timed;
 mod unpreempted;
 
 use nearlock_core::near::mutex::NearMutex;
+use nearlock_core::near::rwlock::NearRwLock;
 use nearlock_core::platform::Platform;
 #[cfg(feature = "lock_api_04")]
 use nearlock_core::unwinding::without_unwinding;
@@ -82,6 +83,7 @@ macro_rules! unlocked {
 
 unlocked! {
     [P: Platform] NearMutex<P>;
+    [P: Platform] NearRwLock<P>;
 }
 
 // After the macro, which it uses.

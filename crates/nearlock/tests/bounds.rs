@@ -20,8 +20,9 @@ use nearlock::linux::{
 };
 use nearlock::raw::{PooledNode, Unlocked};
 use nearlock::{
-    Condvar, MappedMutexGuard as MappedNearMutexGuard, Mutex as NearMutex, MutexGuard as NearMutexGuard,
-    WaitTimeoutResult,
+    Condvar, MappedMutexGuard as MappedNearMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard,
+    Mutex as NearMutex, MutexGuard as NearMutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
+    RwLockWriteGuard, WaitTimeoutResult,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -52,7 +53,7 @@ macro_rules! rw_locks {
         assert_not_impl_any!($lock<Neither>: Send, Sync);)*
     };
 }
-rw_locks! { RwSem Rw Sx RecursiveRw RecursiveSx }
+rw_locks! { RwLock RwSem Rw Sx RecursiveRw RecursiveSx }
 assert_impl_all!(Cancellation: Send, Sync, Default);
 assert_impl_all!(Condvar: Send, Sync, Default, Debug, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(WaitTimeoutResult: Send, Sync, Copy, Debug, Eq);
@@ -67,6 +68,7 @@ macro_rules! guards {
 }
 guards! { SpinLockGuard MappedSpinLockGuard CnaLockGuard MutexGuard McsLockGuard MappedMcsLockGuard TtasLockGuard }
 guards! { NearMutexGuard MappedNearMutexGuard }
+guards! { RwLockReadGuard RwLockWriteGuard RwLockUpgradableReadGuard MappedRwLockReadGuard MappedRwLockWriteGuard }
 guards! { RwSemReadGuard RwSemWriteGuard MappedRwSemReadGuard MappedRwSemWriteGuard }
 guards! { MtxGuard MappedMtxGuard SpinMtxGuard RwReadGuard RwWriteGuard SxReadGuard SxWriteGuard }
 

@@ -9,9 +9,10 @@
 use std::mem;
 use std::thread;
 
+use nearlock::RawRwLock;
 use nearlock::freebsd::{LockMgr, LockMgrOptions, RawRw, RawSx, RecursiveMtx};
 use nearlock::linux::RawRwSem;
-use nearlock::lock_api::{RawRwLock, RwLock};
+use nearlock::lock_api::{self, RwLock};
 
 /// Runs `act` in another thread, and returns its result.
 fn elsewhere<T: Send>(act: impl FnOnce() -> T + Send) -> T {
@@ -19,7 +20,7 @@ fn elsewhere<T: Send>(act: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Two locks that have changed places: the first is free, and the calling thread reads the second.
-fn swapped<R: RawRwLock>() -> [RwLock<R, &'static str>; 2] {
+fn swapped<R: lock_api::RawRwLock>() -> [RwLock<R, &'static str>; 2] {
     let mut locks = [RwLock::new("free"), RwLock::new("read")];
     locks.swap(0, 1);
     mem::forget(locks[0].read());
@@ -27,7 +28,7 @@ fn swapped<R: RawRwLock>() -> [RwLock<R, &'static str>; 2] {
     locks
 }
 
-fn is_shared_where_it_is_moved_to<R: RawRwLock + Send + Sync>() {
+fn is_shared_where_it_is_moved_to<R: lock_api::RawRwLock + Send + Sync>() {
     let lock = RwLock::<R, _>::new(1);
     mem::forget(lock.read());
     let lock = Box::new(lock);
@@ -38,7 +39,7 @@ fn is_shared_where_it_is_moved_to<R: RawRwLock + Send + Sync>() {
     mem::forget(*lock);
 }
 
-fn shares_no_lock_that_is_moved_to_its_place<R: RawRwLock + Send + Sync>() {
+fn shares_no_lock_that_is_moved_to_its_place<R: lock_api::RawRwLock + Send + Sync>() {
     let mut locks = swapped::<R>();
     let [free, read] = &mut locks;
     assert!(!free.is_locked() && read.is_locked());
@@ -67,6 +68,7 @@ macro_rules! locks {
 }
 
 locks! {
+    near: RawRwLock,
     rw: RawRw,
     sx: RawSx,
     rwsem: RawRwSem,

@@ -324,6 +324,7 @@ where
 
 #[test]
 fn every_way_into_a_reader_writer_lock_excludes() {
+    ways_into_rw::<nearlock::RawRwLock>();
     ways_into_rw::<nearlock::linux::RawRwSem>();
     ways_into_rw::<nearlock::freebsd::RawSx>();
 }

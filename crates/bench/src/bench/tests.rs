@@ -425,11 +425,12 @@ macro_rules! types {
 fn the_names_in_rust_are_types_of_the_library() {
     let types = types! {
         "Mutex" = nearlock::Mutex<()>,
+        "RwLock" = nearlock::RwLock<()>,
         "Condvar" = nearlock::Condvar,
-        "linux::RwSem" = nearlock::linux::RwSem<()>,
         "linux::SpinLock" = nearlock::linux::SpinLock<()>,
         "linux::CnaLock" = nearlock::linux::CnaLock<()>,
         "linux::FifoSpinLock" = nearlock::linux::FifoSpinLock<()>,
+        "linux::RwSem" = nearlock::linux::RwSem<()>,
         "linux::Mutex" = nearlock::linux::Mutex<()>,
         "linux::CounterMutex" = nearlock::linux::CounterMutex<()>,
         "freebsd::Mtx" = nearlock::freebsd::Mtx<()>,

@@ -25,7 +25,7 @@ const SLIPS: [(&str, &str); 52] = [
     ("simulate --machines haswell-ex-4s --lock qspinlock --threads 2", "--machine"),
     ("simulate --machine haswell-ex-4s --lock qspinlock --thread 2", "--threads"),
     ("simulate --machine haswell-ex-4s --lock qspinlock --threads 8..1", "1..8"),
-    ("torture rwlock", "freebsd-rw"),
+    ("torture rwlok", "near-rwlock"),
     ("torture tickets", "ticket"),
     ("torture near_mutx", "near-mutex"),
     ("torture all --writers 4", "--nwriters"),

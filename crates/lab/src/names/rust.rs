@@ -26,8 +26,8 @@ pub const RUST_NAMES: &[RustName] = &{
             "near-mutex",
             "sections and waits of any length, any number of threads: begin with this",
         ),
+        row("RwLock", "near-rwlock", "the same, for data that are mostly read"),
         row("Condvar", "near-condvar", "waiting for a condition under `Mutex`"),
-        row("linux::RwSem", "rwsem", "data that are mostly read, in sections that are long or wait"),
         row(
             "linux::SpinLock",
             "qspinlock-preemptible",
@@ -35,6 +35,7 @@ pub const RUST_NAMES: &[RustName] = &{
         ),
         row("linux::CnaLock", "cna-preemptible", "the same, with threads of several NUMA nodes"),
         row("linux::FifoSpinLock", "qspinlock", "first come, first served; a processor for each thread"),
+        row("linux::RwSem", "rwsem", "Linux' reader-writer semaphore"),
         row("linux::Mutex", "linux-mutex", "Linux' sleeping mutex, which spins while the owner runs"),
         row("linux::CounterMutex", "linux-counter-mutex", "Linux' mutex of 2013"),
         row("freebsd::Mtx", "freebsd-mtx", "FreeBSD's sleeping mutex with an owner"),
