@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-use nearlock::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
+use nearlock::{
+    Cancellation, RwLock, RwLockCancellable, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
+};
 
 /// More than a thread has slots for.
 const MANY: usize = 20;
@@ -84,6 +86,7 @@ fn an_upgradable_reader_excludes_others_of_its_kind_and_no_readers() {
     for _ in 0..2 {
         let read = lock.upgradable_read();
         assert!(lock.try_upgradable_read().is_none() && lock.try_write().is_none());
+        assert!(lock.is_locked() && !lock.is_locked_exclusive());
         let other = lock.try_read().expect("no writer");
         let read = RwLockUpgradableReadGuard::try_upgrade(read).expect_err("another thread reads");
         let limit = Duration::from_millis(1);
@@ -118,6 +121,23 @@ fn an_upgrade_waits_for_readers() {
         *RwLockUpgradableReadGuard::upgrade(read) = 1;
     });
     assert_eq!(lock.into_inner(), 1);
+}
+
+/// The reader does not leave before the writer has given up.
+#[test]
+fn a_writer_that_waits_for_readers_can_be_cancelled() {
+    for reads in [0, READS] {
+        let (lock, cancellation) = (RwLock::new(0), Cancellation::new());
+        (0..reads).for_each(|_| drop(lock.read()));
+        let read = lock.read();
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| lock.write_cancellable(&cancellation).is_err());
+            await_writer(&lock);
+            cancellation.cancel();
+            assert!(writer.join().unwrap());
+        });
+        assert!(lock.try_read().is_some() && *read == 0);
+    }
 }
 
 /// Each release lets the waiting reader in, sooner or later.

@@ -198,8 +198,9 @@ unsafe impl<P: RwLockPlatform> RawTryLock for NearRwLock<P> {
         self.try_write()
     }
 
+    /// An upgradable reader has the mutex, and is not counted.
     fn is_locked(&self) -> bool {
-        self.is_locked_exclusive() || self.has_readers()
+        self.mutex.is_locked() || self.has_readers()
     }
 }
 

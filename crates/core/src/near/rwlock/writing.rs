@@ -26,6 +26,11 @@ pub(super) const YIELDS: u32 = 7;
 /// How long a writer sleeps at most before it passes the heavy side of the fence, in ns: as
 /// `ALARM_NS` of the mutex. A reader that leaves may not see before that that it has to wake it.
 const ALARM_NS: u64 = 1_300_000;
+/// How long a writer that can be cancelled sleeps at most before it looks whether it was, in ns. (A
+/// cancellation wakes the waiters of the mutex, and a writer that waits for readers is none.) A
+/// hundred looks per second take about 0.1 percent of a processor, at 10 us each (estimated). With
+/// a second, a cancellation may take a second.
+const CANCELLABLE_NS: u64 = 10_000_000;
 
 impl<P: RwLockPlatform> NearRwLock<P> {
     /// Acquires the lock exclusively, within the limit.
@@ -213,7 +218,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             if let Some(why) = limit.is_reached() {
                 break Err(why);
             }
-            Self::sleep(&self.readers, readers, limit.until_ns);
+            Self::sleep(&self.readers, readers, Self::next_look(limit));
         };
         self.readers.fetch_and(!AWAITED, Relaxed);
         result
@@ -228,15 +233,21 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         match alarm_ns.take() {
             Some(alarm_ns) => {
                 let alarm_ns = P::now_ns().saturating_add(alarm_ns);
-                Ok(Some(limit.until_ns.map_or(alarm_ns, |until_ns| until_ns.min(alarm_ns))))
+                Ok(Some(Self::next_look(limit).map_or(alarm_ns, |until_ns| until_ns.min(alarm_ns))))
             }
             None => {
                 // Dekker's pattern, with `leave`: the slot was marked before it, and is read after
                 // it.
                 P::heavy();
-                Ok(limit.until_ns)
+                Ok(Self::next_look(limit))
             }
         }
+    }
+
+    /// When the limit may be reached, at the earliest.
+    fn next_look(limit: &Limit<'_, P>) -> Option<u64> {
+        let look_ns = limit.cancellation.map(|_| P::now_ns().saturating_add(CANCELLABLE_NS));
+        limit.until_ns.into_iter().chain(look_ns).min()
     }
 
     fn sleep(word: &P::U32, expected: u32, until_ns: Option<u64>) {
