@@ -274,6 +274,56 @@ fn read_twice_without_slot<M: Mode>(name: &str, preemptions: usize) -> Model {
     })
 }
 
+/// How a thread gets a shared acquisition that another thread may release.
+#[derive(Clone, Copy, Debug)]
+enum Sent {
+    Read,
+    Downgrade,
+    DowngradeUpgradable,
+}
+
+/// The first thread reads, as any thread may release it. A second thread does that, while a third
+/// one writes. Then the first thread reads so again.
+fn released_elsewhere<M: Mode>(name: &str, sent: Sent, preemptions: usize) -> Model {
+    let title = format!("{name}: {}: {sent:?}, released by another thread | a writer", M::NAME);
+    Model::new(title, 3, Some(preemptions), move || {
+        let shared = Arc::new(State::<Loom, M>::default());
+        let lock = &shared.lock.0;
+        // SAFETY: what is locked is unlocked, by this or the second thread; also below. Without a
+        // limit no call gives up.
+        unsafe {
+            match sent {
+                Sent::Read => _ = lock.lock_shared_counted_within(&Limit::NONE),
+                Sent::Downgrade => {
+                    lock.lock(&());
+                    lock.downgrade_counted();
+                }
+                Sent::DowngradeUpgradable => {
+                    _ = lock.lock_upgradable_within(&Limit::NONE);
+                    lock.downgrade_upgradable_counted();
+                }
+            }
+        }
+        let mut others = Others::<Loom>::default();
+        let (releaser, writer) = (shared.clone(), shared.clone());
+        others.spawn(in_slot(1), move || {
+            assert_eq!(releaser.count.look(), 0, "a writer came in between");
+            // SAFETY: as above.
+            unsafe { releaser.lock.0.unlock_shared_counted() };
+        });
+        others.spawn(in_slot(2), move || writer.section());
+        // SAFETY: as above.
+        if unsafe { lock.try_lock_shared_counted() } {
+            shared.count.look();
+            // SAFETY: as above.
+            unsafe { lock.unlock_shared_counted() };
+        }
+        others.join();
+        assert_eq!(shared.count.get(), 1);
+        assert!(shared.try_section(), "the lock is free at last");
+    })
+}
+
 fn own<M: Mode>(name: &str) -> Vec<Model> {
     use Act::{Read, Write};
     vec![
@@ -283,6 +333,7 @@ fn own<M: Mode>(name: &str) -> Vec<Model> {
         against::<M>(name, "an upgrade in no time", &[Read], 1, upgrade_in_no_time),
         against::<M>(name, "an upgrade in no time", &[Write], 2, upgrade_in_no_time),
         read_twice_without_slot::<M>(name, 3),
+        released_elsewhere::<M>(name, Sent::Read, 2),
     ]
 }
 
@@ -290,6 +341,7 @@ fn own<M: Mode>(name: &str) -> Vec<Model> {
 fn fresh(name: &str) -> Vec<Model> {
     use Act::{Read, Write};
     type Lock = In<Loom, Fresh>;
+    let lock = name;
     let name = &format!("{name}: {}", Fresh::NAME);
     vec![
         acting::<Loom, Lock>(name, &[&[Read], &[Read, Write]], Some(2)),
@@ -297,6 +349,9 @@ fn fresh(name: &str) -> Vec<Model> {
         acting::<Loom, Lock>(name, &[&[Write, Read], &[Read]], Some(1)),
         acting::<Loom, Lock>(name, &[&[Write, Read, Read], &[Read]], Some(1)),
         read_at_first::<Loom, Lock>(name, &[&[Write]], Some(3)),
+        released_elsewhere::<Fresh>(lock, Sent::Read, 3),
+        released_elsewhere::<Fresh>(lock, Sent::Downgrade, 2),
+        released_elsewhere::<Fresh>(lock, Sent::DowngradeUpgradable, 2),
     ]
 }
 

@@ -16,7 +16,7 @@
 //!
 //!  0 -> mark          `take`: the thread that exchanges 0 for its mark holds the mutex
 //!  * -> 0             `free`: its holder
-//!  * -> anonymous     the holder is about to hand the mutex over
+//!  * -> anonymous     the holder is about to hand the mutex over, or another thread may release it
 //!  anonymous -> mark  `note_grant`: the thread to which it was handed over
 //! ```
 //! Only its holder changes a word that is not 0. So a thread whose own number is in the word holds
@@ -151,7 +151,7 @@ use crate::parking::chain::{Chains, TAKEN_OUT};
 use crate::parking::{GaveUp, Limit, RawTimedLock, Waiter, WakeList};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
-use crate::schedule::Mark;
+use crate::schedule::{Mark, ThreadId};
 
 const FREE: u32 = 0;
 
@@ -275,6 +275,11 @@ impl<P: NearPlatform> NearMutex<P> {
     /// Whether the caller holds the mutex for sure.
     pub(super) fn is_held_by_caller(&self) -> bool {
         self.holder().is_some_and(|holder| holder.is_same_thread(P::mark()))
+    }
+
+    /// Whether this thread holds the mutex for sure.
+    pub(super) fn is_held_by(&self, thread: ThreadId) -> bool {
+        self.holder().is_some_and(|holder| holder.is_same_thread(Mark::new(thread, None)))
     }
 
     /// Where the holder was when it last noted that, for the caller, whose mark this is.

@@ -55,6 +55,10 @@
 //! holds than slots only knows their number. As long as that is not 0, it passes writers that wait
 //! for readers (*draining*), since they may wait for itself. So does a thread without a line.
 //!
+//! **Reads that any thread may release** (`counted.rs`) are counted, and noted in no line. Such a
+//! nested read waits for a waiting writer, and so for itself. In a lock whose reads are all of this
+//! kind the mode stays counted.
+//!
 //! **Ids, not addresses.** A reader may leave its id behind: its guard was forgotten, and the lock
 //! dropped. If lines had addresses, the writer of a new lock at that address would wait for ever.
 //!
@@ -71,6 +75,7 @@
 //! be seen: Liu, Zhang, Chen, "Scalable read-mostly synchronization using passive reader-writer
 //! locks", USENIX ATC 2014.
 
+mod counted;
 pub mod lines;
 mod mode;
 mod reading;
@@ -81,11 +86,13 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use self::lines::{IN, ReaderLines};
 use self::mode::{BIASED, MODE, OPEN};
+use self::reading::Releaser;
 use super::NearPlatform;
 use super::mutex::NearMutex;
 use crate::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock};
 use crate::platform::{Atomic, Platform, Settings};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
+use crate::schedule::ThreadId;
 
 /// The capabilities that the lock needs of a platform.
 pub trait RwLockPlatform: NearPlatform + ReaderLines + Settings {}
@@ -127,6 +134,15 @@ impl<P: Platform> Default for NearRwLock<P> {
             id: Atomic::new(0),
             revoked: Atomic::new(0),
         }
+    }
+}
+
+impl<P: RwLockPlatform> NearRwLock<P> {
+    /// Whether this thread keeps readers out, for sure: it has the lock exclusively, or waits until
+    /// the readers that are in have left. The result may be out of date at once, unless the thread
+    /// does not run.
+    pub fn is_closed_by(&self, thread: ThreadId) -> bool {
+        self.mode.load(Relaxed) & OPEN == 0 && self.mutex.is_held_by(thread)
     }
 }
 
@@ -239,7 +255,7 @@ unsafe impl<P: RwLockPlatform> RawRwLock for NearRwLock<P> {
     }
 
     unsafe fn downgrade(&self, _node: &()) {
-        self.downgrade_to_shared();
+        self.downgrade_to_shared(Releaser::Reader);
     }
 }
 

@@ -224,4 +224,15 @@ impl<P: NearPlatform> NearMutex<P> {
     fn disown(&self) {
         self.word.store(Mark::ANONYMOUS.word(), Relaxed);
     }
+
+    /// Lets any thread release the acquisition of the caller. The word names the caller no more. So
+    /// a notification of a condition variable by the caller does not rely on its release.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the mutex.
+    #[inline]
+    pub unsafe fn let_anyone_release(&self) {
+        self.disown();
+    }
 }

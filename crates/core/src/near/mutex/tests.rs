@@ -25,8 +25,8 @@ use crate::parking::{Cancellation, Signal, Waiter};
 use crate::platform::Clock;
 use crate::schedule::Spin;
 use crate::testing::{
-    HEAVIES, LAST_IN_CHAIN, NOW_NS, OTHER, OneThread, PAUSES, PROCESSOR, RANDOM, SPINS, SPINS_MAX, acting,
-    events_of, forget_chains, meanwhile, others_are_done,
+    HEAVIES, LAST_IN_CHAIN, NOW_NS, OTHER, OneThread, PAUSES, PROCESSOR, RANDOM, SPINS, SPINS_MAX, THREAD_ID,
+    acting, events_of, forget_chains, meanwhile, others_are_done,
 };
 
 type Mutex = NearMutex<OneThread>;
@@ -85,6 +85,20 @@ fn without_waiters_it_is_a_word() {
         mutex.unlock_fair();
     }
     assert!(!mutex.is_locked() && is_quiet(&mutex));
+}
+
+/// A condition variable must not rely on the release of a thread that another one may do for it.
+#[test]
+fn a_holder_that_lets_anyone_release_the_mutex_is_not_named() {
+    Mutex::renew_mark();
+    let mutex = held();
+    assert!(mutex.is_held_by_caller() && mutex.is_held_by(THREAD_ID.get()));
+    // SAFETY: held.
+    unsafe { mutex.let_anyone_release() };
+    assert!(!mutex.is_held_by_caller() && !mutex.is_held_by(THREAD_ID.get()));
+    assert!(mutex.is_locked());
+    release(mutex);
+    assert!(!mutex.is_locked() && is_quiet(mutex));
 }
 
 /// At whatever moment the mutex is released, the waiter gets it.

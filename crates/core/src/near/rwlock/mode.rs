@@ -49,6 +49,12 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         mode & OPEN != 0 || mode & DRAINING != 0 && line.may_hold_others()
     }
 
+    /// Whether the holder of the mutex lets all readers in.
+    pub(super) fn is_open(&self) -> bool {
+        // Ordering: Acquire, as in `lets_in`.
+        self.mode.load(Acquire) & OPEN != 0
+    }
+
     /// Lets readers in that may hold the lock already.
     pub(super) fn begin_draining(&self) {
         let mode = self.mode.load(Relaxed);

@@ -40,6 +40,15 @@ const SLICES_GROW: u64 = 4;
 /// Two such looks per second cost nothing.
 const SLICE_MAX_NS: u64 = 512_000_000;
 
+/// The threads that may release a shared acquisition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Releaser {
+    /// The thread that has acquired it. It is noted in the line of that thread.
+    Reader,
+    /// Any thread. It is counted, and noted nowhere (`counted.rs`).
+    Anyone,
+}
+
 impl<P: RwLockPlatform> NearRwLock<P> {
     /// The lock's id, which it gets now if it has none.
     fn known_id(&self) -> u64 {
@@ -71,7 +80,10 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn lock_shared_slow(&self, attempt: Attempt, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        P::in_slow_path(|| if self.enters(attempt) { Ok(()) } else { self.wait_to_enter(limit) })
+        P::in_slow_path(|| match self.enters(attempt) {
+            true => Ok(()),
+            false => self.wait_to_enter(Releaser::Reader, limit),
+        })
     }
 
     /// The same, without waiting for writers.
@@ -80,12 +92,16 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     pub(super) fn try_lock_shared_slow(&self, attempt: Attempt) -> bool {
         P::in_slow_path(|| {
             // The holder of the mutex may be a reader that is about to release it.
-            self.enters(attempt) || self.spins_until_free() && self.enters_again()
+            let by = Releaser::Reader;
+            self.enters(attempt) || self.spins_until_free(by) && self.enters_again(by)
         })
     }
 
     /// Enters if no writer has the lock, or if the caller holds it shared already.
-    fn enters_again(&self) -> bool {
+    pub(super) fn enters_again(&self, by: Releaser) -> bool {
+        if by == Releaser::Anyone {
+            return self.enters_unnoted();
+        }
         match self.attempt() {
             Attempt::In => true,
             attempt => self.enters(attempt),
@@ -132,18 +148,26 @@ impl<P: RwLockPlatform> NearRwLock<P> {
 
     /// Enters by adding to the count, unless a writer has the lock.
     fn enters_counted(&self, line: &ReaderLine<P>, id: u64) -> bool {
-        if self.mutex.is_locked() && !self.lets_in(line) {
+        let is_in = self.enters_if(|| self.lets_in(line));
+        if is_in {
+            self.note_counted(line, id);
+            self.note_read(line);
+        }
+        is_in
+    }
+
+    /// Enters by adding to the count, unless a writer has the lock who does not let the caller in.
+    #[inline(always)]
+    pub(super) fn enters_if(&self, lets_in: impl Fn() -> bool) -> bool {
+        if self.mutex.is_locked() && !lets_in() {
             return false;
         }
         self.count_reader();
         // Ordering: SeqCst, for Dekker's pattern, with `drain`: we are counted before it, and look
         // after it.
         P::fence_after_rmw(SeqCst);
-        let is_in = self.mutex.is_free() || self.lets_in(line);
-        if is_in {
-            self.note_counted(line, id);
-            self.note_read(line);
-        } else {
+        let is_in = self.mutex.is_free() || lets_in();
+        if !is_in {
             Self::discount_reader(self);
         }
         is_in
@@ -179,7 +203,10 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     }
 
     /// Enters as the holder of the mutex.
-    pub(super) fn enter_with_mutex(&self) {
+    pub(super) fn enter_with_mutex(&self, by: Releaser) {
+        if by == Releaser::Anyone {
+            return self.count_reader();
+        }
         let id = self.known_id();
         let line = Self::own_line();
         let slot = line.free_slot(id).filter(|_| self.mode.load(Relaxed) & MODE != COUNTED_MODE);
@@ -215,13 +242,13 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     }
 
     /// Waits for the writer that has the lock, within the limit.
-    fn wait_to_enter(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+    pub(super) fn wait_to_enter(&self, by: Releaser, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         let patience_ns = P::now_ns().saturating_add(PATIENCE_NS);
         let until_ns = limit.until_ns.map_or(patience_ns, |until_ns| until_ns.min(patience_ns));
         let mut turn = 0;
         loop {
-            if self.spins_until_free() && self.enters_again() {
+            if self.spins_until_free(by) && self.enters_again(by) {
                 return Ok(());
             }
             if let Some(why) = limit.is_reached() {
@@ -229,9 +256,9 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             }
             P::assert_may_sleep();
             if P::now_ns() >= until_ns {
-                return self.enter_from_queue(limit);
+                return self.enter_from_queue(by, limit);
             }
-            if self.enters_after_park(until_ns) {
+            if self.enters_after_park(by, until_ns) {
                 return Ok(());
             }
             P::cpu_relax(turn);
@@ -240,11 +267,11 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     }
 
     /// Reads the mutex again and again. Returns whether it is free, or the lock is open.
-    fn spins_until_free(&self) -> bool {
+    pub(super) fn spins_until_free(&self, by: Releaser) -> bool {
         let mut spin = Spin::default();
         let mut stride_ns = STRIDE_NS / 8;
         for look in 0..LOOKS + YIELDS {
-            if !self.mutex.is_locked() || self.lets_in(P::line()) {
+            if !self.mutex.is_locked() || self.lets_caller_in(by) {
                 return true;
             }
             if P::should_give_way(&mut spin) {
@@ -257,27 +284,34 @@ impl<P: RwLockPlatform> NearRwLock<P> {
                 P::sched_yield();
             }
         }
-        !self.mutex.is_locked() || self.lets_in(P::line())
+        !self.mutex.is_locked() || self.lets_caller_in(by)
+    }
+
+    fn lets_caller_in(&self, by: Releaser) -> bool {
+        match by {
+            Releaser::Reader => self.lets_in(P::line()),
+            Releaser::Anyone => self.is_open(),
+        }
     }
 
     /// Parks on the word of the mutex, until a writer releases it, or until this time. (The release
     /// may not see that it has to wake this thread.) Then enters if no writer has the lock.
-    fn enters_after_park(&self, until_ns: u64) -> bool {
+    fn enters_after_park(&self, by: Releaser, until_ns: u64) -> bool {
         let waiting = P::waiting_readers(self.known_id());
         waiting.fetch_add(1, Relaxed);
         if let Some(word) = self.mutex.held_word()
-            && !self.lets_in(P::line())
+            && !self.lets_caller_in(by)
         {
             P::park_until(self.mutex.word(), word, until_ns);
         }
-        let enters = self.enters_again();
+        let enters = self.enters_again(by);
         // Only now, so that a fair release can tell.
         waiting.fetch_sub(1, Relaxed);
         enters
     }
 
     /// Enters with the mutex.
-    fn enter_from_queue(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+    fn enter_from_queue(&self, by: Releaser, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         let mut slice_ns = SLICE_NS;
         loop {
             let slice_end_ns = P::now_ns().saturating_add(slice_ns);
@@ -287,14 +321,14 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             match unsafe { self.mutex.lock_within(&(), &slice) } {
                 Ok(()) => {
                     self.open();
-                    self.enter_with_mutex();
+                    self.enter_with_mutex(by);
                     self.close();
                     // SAFETY: we hold it.
                     unsafe { self.release() };
                     return Ok(());
                 }
                 Err(GaveUp::Cancelled) => return Err(GaveUp::Cancelled),
-                Err(GaveUp::TimedOut) if self.enters_again() => return Ok(()),
+                Err(GaveUp::TimedOut) if self.enters_again(by) => return Ok(()),
                 Err(GaveUp::TimedOut) => {}
             }
             if let Some(why) = limit.is_reached() {
@@ -302,7 +336,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             }
             // A reader that may hold the lock already looks often whether a writer waits for
             // readers.
-            if !P::line().may_hold_others() {
+            if by == Releaser::Anyone || !P::line().may_hold_others() {
                 slice_ns = (slice_ns * SLICES_GROW).min(SLICE_MAX_NS);
             }
         }

@@ -52,6 +52,38 @@ const MODES: [u32; 3] = [COUNTED_MODE, FENCED, BIASED];
 
 const _: () = assert!(size_of::<NearRwLock<crate::native::Native>>() == 32);
 
+/// A thread that holds the lock so waits for a writer that waits for readers.
+#[test]
+fn any_thread_may_release_a_counted_read_in_each_mode() {
+    for wanted in MODES {
+        let lock = lock_in(wanted);
+        act_as(1);
+        // SAFETY: released below; the same holds below.
+        assert!(unsafe { lock.try_lock_shared_counted() && lock.try_lock_shared_counted() });
+        act_as(2);
+        assert!(read(&lock) && !write(&lock));
+        // SAFETY: as above.
+        unsafe { lock.unlock_shared_counted() };
+        unread(&lock);
+        assert!(!write(&lock) && lock.is_locked());
+        // SAFETY: as above.
+        unsafe { lock.unlock_shared_counted() };
+        NearMutex::<OneThread>::renew_mark();
+        assert!(!lock.is_locked() && write(&lock));
+        assert!(lock.is_closed_by(THREAD_ID.get()));
+        // SAFETY: as above.
+        assert!(!unsafe { lock.try_lock_shared_counted() });
+        // SAFETY: as above.
+        unsafe { lock.downgrade_counted() };
+        assert!(!lock.is_closed_by(THREAD_ID.get()));
+        act_as(1);
+        // SAFETY: as above.
+        unsafe { lock.unlock_shared_counted() };
+        assert!(write(&lock));
+        unwrite(&lock);
+    }
+}
+
 #[test]
 fn readers_exclude_writers_and_not_each_other_in_each_mode() {
     for wanted in MODES {

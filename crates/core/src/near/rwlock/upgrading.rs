@@ -7,6 +7,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
+use super::reading::Releaser;
 use super::writing::YIELDS;
 use super::{NearRwLock, RwLockPlatform};
 use crate::parking::{GaveUp, Limit, RawTimedLock};
@@ -104,15 +105,20 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     ///
     /// The caller has an upgradable acquisition.
     pub unsafe fn downgrade_upgradable(&self) {
-        self.enter_with_mutex();
+        self.close_for(Releaser::Reader);
+    }
+
+    /// Turns an upgradable acquisition into one that this thread, or any, releases.
+    pub(super) fn close_for(&self, by: Releaser) {
+        self.enter_with_mutex(by);
         self.close();
         // SAFETY: the caller has the mutex.
         unsafe { self.release() };
     }
 
     /// Turns the caller's exclusive acquisition into a shared one.
-    pub(super) fn downgrade_to_shared(&self) {
-        self.enter_with_mutex();
+    pub(super) fn downgrade_to_shared(&self, by: Releaser) {
+        self.enter_with_mutex(by);
         // SAFETY: the caller has the mutex.
         unsafe { self.release() };
     }
