@@ -104,7 +104,8 @@
 //!   has seen it.
 //! * **Locking twice** in one thread is a deadlock. Only FreeBSD's locks can detect it, since they
 //!   know their holder ([`freebsd::Checked`]). They also have recursive forms
-//!   ([`freebsd::RecursiveMtx`]).
+//!   ([`freebsd::RecursiveMtx`]). The locks of the module `deadlock` (feature `deadlock_detection`)
+//!   report this and other deadlocks.
 //! * **Panics** unlock the lock. The data stays as the panicking critical section left it. There is
 //!   no poisoning, except in [`poison`].
 //! * **Async**: a guard is not `Send`. So a task that holds a guard across an `.await` cannot be
@@ -145,6 +146,7 @@
 //!   `lock_api` 0.4.
 //! - `arc_lock` adds `lock_arc`, and guards that keep the lock alive.
 //! - `serde`: locks are serialized as the data that they protect.
+//! - `deadlock_detection` adds the module `deadlock`: locks whose deadlocks can be found.
 //!
 //! No feature is on by default, and none changes a lock. The module [`process`] has the state of
 //! the process and its threads: settings, counters, and the NUMA node that a thread claims.
@@ -254,6 +256,8 @@ macro_rules! guarded_rw {
 mod cancellation;
 #[cfg(feature = "collection")]
 pub mod classic;
+#[cfg(feature = "deadlock_detection")]
+pub mod deadlock;
 #[cfg(feature = "collection")]
 pub mod freebsd;
 #[cfg(feature = "collection")]

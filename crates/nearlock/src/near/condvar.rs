@@ -91,7 +91,7 @@ impl RawCondvar {
     ///
     /// Safety: the caller holds the mutex.
     #[inline]
-    unsafe fn wait_within(&self, mutex: &RawMutex, limit: &Limit<'_, Os>) -> Result<(), GaveUp> {
+    pub(crate) unsafe fn wait_within(&self, mutex: &RawMutex, limit: &Limit<'_, Os>) -> Result<(), GaveUp> {
         // A panic after the wait has unlocked the mutex would let the guard unlock it again, though
         // another thread may hold it.
         // SAFETY: upheld by the caller.
