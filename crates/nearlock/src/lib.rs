@@ -108,10 +108,10 @@
 //!   report this and other deadlocks.
 //! * **Panics** unlock the lock. The data stays as the panicking critical section left it. There is
 //!   no poisoning, except in [`poison`].
-//! * **Async**: a guard is not `Send`. So a task that holds a guard across an `.await` cannot be
-//!   spawned on an executor with several threads. On an executor with a single thread it compiles,
-//!   and may deadlock: the next task that locks the lock blocks the only thread. Drop guards before
-//!   `.await`.
+//! * **Async**: a guard is not `Send`, except in the module `send` (feature `send_guard`). So a
+//!   task that holds a guard across an `.await` cannot be spawned on an executor with several
+//!   threads. On an executor with a single thread it compiles, and may deadlock: the next task that
+//!   locks the lock blocks the only thread. Drop guards before `.await`.
 //! * **Signal handlers** may lock a lock that the interrupted code neither holds nor waits for. To
 //!   ensure this, block the signal while other code uses the lock. A thread with such handlers
 //!   calls [`process::register_thread`] first. Guards of [`classic::McsLock`] and
@@ -147,6 +147,7 @@
 //! - `arc_lock` adds `lock_arc`, and guards that keep the lock alive.
 //! - `serde`: locks are serialized as the data that they protect.
 //! - `deadlock_detection` adds the module `deadlock`: locks whose deadlocks can be found.
+//! - `send_guard` adds the module `send`: locks whose guards can be sent to other threads.
 //!
 //! No feature is on by default, and none changes a lock. The module [`process`] has the state of
 //! the process and its threads: settings, counters, and the NUMA node that a thread claims.
@@ -268,6 +269,8 @@ pub mod poison;
 mod pool;
 pub mod process;
 pub mod raw;
+#[cfg(feature = "send_guard")]
+pub mod send;
 
 pub use cancellation::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
 pub use near::{
