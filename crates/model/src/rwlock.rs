@@ -324,6 +324,46 @@ fn released_elsewhere<M: Mode>(name: &str, sent: Sent, preemptions: usize) -> Mo
     })
 }
 
+/// Reads recursively, and returns how many writes there have been.
+fn read_recursively<E: Engine, M: Mode>(shared: &State<E, M>) -> u32 {
+    // SAFETY: unlocked below. Without a limit it does not give up.
+    unsafe { _ = shared.lock.0.lock_shared_recursive_within(&Limit::NONE) };
+    let count = shared.count.look();
+    // SAFETY: locked above.
+    unsafe { shared.lock.unlock_shared(&()) };
+    count
+}
+
+/// The first thread reads until another thread has read recursively. A writer that waits in between
+/// keeps neither out.
+pub fn read_for_another<E: Engine, M: Mode>(name: &str, preemptions: Option<usize>) -> Model<E> {
+    let title = format!("{name}: {}: a read that waits for a recursive one | a writer", M::NAME);
+    Model::new(title, 3, preemptions, move || {
+        let shared = Arc::new(State::<E, M>::default());
+        // SAFETY: unlocked below.
+        unsafe { shared.lock.lock_shared(&()) };
+        let (mut writers, mut readers) = (Others::<E>::default(), Others::<E>::default());
+        let (writer, reader) = (shared.clone(), shared.clone());
+        writers.spawn(in_slot(1), move || writer.section());
+        readers.spawn(in_slot(2), move || assert_eq!(read_recursively(&reader), 0));
+        readers.join();
+        assert_eq!(shared.count.look(), 0, "a writer came in");
+        // SAFETY: locked above.
+        unsafe { shared.lock.unlock_shared(&()) };
+        writers.join();
+        assert_eq!(shared.count.get(), 1);
+        assert!(shared.try_section(), "the lock is free at last");
+    })
+}
+
+/// Recursive readers exclude writers.
+fn recursive_reader<M: Mode>(name: &str, preemptions: usize) -> Model {
+    against::<M>(name, "a recursive read", &[Act::Write], preemptions, |shared| {
+        read_recursively(shared);
+        0
+    })
+}
+
 fn own<M: Mode>(name: &str) -> Vec<Model> {
     use Act::{Read, Write};
     vec![
@@ -334,6 +374,8 @@ fn own<M: Mode>(name: &str) -> Vec<Model> {
         against::<M>(name, "an upgrade in no time", &[Write], 2, upgrade_in_no_time),
         read_twice_without_slot::<M>(name, 3),
         released_elsewhere::<M>(name, Sent::Read, 2),
+        recursive_reader::<M>(name, 2),
+        read_for_another::<Loom, M>(name, Some(2)),
     ]
 }
 
@@ -361,7 +403,7 @@ pub fn crowd<M: Mode>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
     crowd_of::<In<Shuttle, M>>(title, threads, rounds, |shared, cancellation| {
         let limit_ns = u64::from(Shuttle::below(LIMIT_NS));
         let limit = Limit { until_ns: Some(Shuttle::now_ns() + limit_ns), cancellation: Some(cancellation) };
-        match Shuttle::below(12) {
+        match Shuttle::below(13) {
             0 => upgrade(shared),
             1 => upgrade_in_no_time(shared),
             2 => shared.section_within(&limit).is_ok().into(),
@@ -383,6 +425,15 @@ pub fn crowd<M: Mode>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
                 0
             }
             8 => read_twice(shared),
+            9 => {
+                // SAFETY: unlocked if it was locked.
+                if unsafe { shared.lock.0.lock_shared_recursive_within(&limit) }.is_ok() {
+                    shared.count.look();
+                    // SAFETY: as above.
+                    unsafe { shared.lock.unlock_shared(&()) };
+                }
+                0
+            }
             _ => {
                 shared.shared_section();
                 0

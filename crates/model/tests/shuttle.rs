@@ -210,6 +210,21 @@ fn all_operations_of_the_rwlock_hold_in_a_crowd() {
     of::<Biased>();
 }
 
+/// A reader that waits for a recursive one, while a writer waits.
+#[test]
+fn a_writer_that_waits_keeps_no_recursive_reader_out() {
+    fn of<M: Mode>() {
+        check_all(
+            "near-rwlock",
+            &[(rwlock::read_for_another::<Shuttle, M>("near-rwlock", None), 2_000)],
+            &[],
+        );
+    }
+    of::<Fresh>();
+    of::<Fenced>();
+    of::<Biased>();
+}
+
 /// The other threads run for long; each schedule works against one waiter.
 const CONTEST: Contest = Contest { others: 3, rounds: 60, schedules: 10, seed: 4 };
 

@@ -53,7 +53,8 @@
 //!
 //! **Nested reads** never wait. A slot says which lock the thread holds. A thread that has more
 //! holds than slots only knows their number. As long as that is not 0, it passes writers that wait
-//! for readers (*draining*), since they may wait for itself. So does a thread without a line.
+//! for readers (*draining*), since they may wait for itself. So does a thread without a line, and a
+//! *recursive* reader (`rwlock/recursive.rs`).
 //!
 //! **Reads that any thread may release** (`counted.rs`) are counted, and noted in no line. Such a
 //! nested read waits for a waiting writer, and so for itself. In a lock whose reads are all of this
@@ -79,6 +80,7 @@ mod counted;
 pub mod lines;
 mod mode;
 mod reading;
+mod recursive;
 mod upgrading;
 mod writing;
 

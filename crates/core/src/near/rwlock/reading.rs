@@ -59,7 +59,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     }
 
     /// The line of the caller, who gets one now if it has none and can have one.
-    fn own_line<'a>() -> &'a ReaderLine<P> {
+    pub(super) fn own_line<'a>() -> &'a ReaderLine<P> {
         if P::line().is_full() {
             P::register_line();
         }
@@ -334,11 +334,9 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             if let Some(why) = limit.is_reached() {
                 return Err(why);
             }
-            // A reader that may hold the lock already looks often whether a writer waits for
-            // readers.
-            if by == Releaser::Anyone || !P::line().may_hold_others() {
-                slice_ns = (slice_ns * SLICES_GROW).min(SLICE_MAX_NS);
-            }
+            // Also for a reader that passes a writer that waits for readers. With short slices, it
+            // would never get to the front of a long queue.
+            slice_ns = (slice_ns * SLICES_GROW).min(SLICE_MAX_NS);
         }
     }
 }

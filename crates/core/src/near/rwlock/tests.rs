@@ -185,7 +185,7 @@ fn an_upgradable_reader_lets_readers_in_and_no_writer() {
         act_as(1);
         // SAFETY: released below.
         unsafe {
-            assert!(lock.try_lock_upgradable());
+            assert!(lock.try_lock_upgradable() && lock.is_locked() && !lock.is_locked_exclusive());
             act_as(2);
             assert!(!lock.try_lock_upgradable() && !write(&lock) && read(&lock));
             act_as(1);
@@ -212,6 +212,44 @@ fn an_upgradable_reader_lets_readers_in_and_no_writer() {
             unread(&lock);
         }
         assert!(!lock.is_locked());
+    }
+}
+
+fn read_recursively(lock: &Lock) -> bool {
+    // SAFETY: the tests release what they have.
+    unsafe { lock.try_lock_shared_recursive() }
+}
+
+#[test]
+fn a_recursive_reader_passes_a_writer_that_waits_for_readers() {
+    for wanted in MODES {
+        let lock = lock_in(wanted);
+        act_as(1);
+        assert!(read_recursively(&lock));
+        act_as(2);
+        assert!(lock.mutex.take());
+        act_as(3);
+        assert!(!read(&lock) && !read_recursively(&lock), "the writer still spins");
+        lock.begin_draining();
+        assert!(!read(&lock) && read_recursively(&lock));
+        // SAFETY: released below.
+        unsafe { assert_eq!(lock.lock_shared_recursive_within(&Limit::NONE), Ok(())) };
+        unread(&lock);
+        unread(&lock);
+        act_as(1);
+        unread(&lock);
+        act_as(2);
+        assert!(lock.end_draining() && !lock.has_readers());
+        act_as(3);
+        assert!(!read_recursively(&lock), "the writer is in");
+        // SAFETY: not released if it fails.
+        let result = unsafe { lock.lock_shared_recursive_within(&Limit::until(0)) };
+        assert_eq!(result, Err(GaveUp::TimedOut));
+        act_as(2);
+        unwrite(&lock);
+        act_as(3);
+        let line = OneThread::line();
+        assert!(!line.may_hold_others() && line.is_empty(), "nothing is left behind");
     }
 }
 
