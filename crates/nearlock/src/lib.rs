@@ -254,6 +254,7 @@ macro_rules! guarded_rw {
     };
 }
 
+mod barrier;
 mod cancellation;
 #[cfg(feature = "collection")]
 pub mod classic;
@@ -264,6 +265,7 @@ pub mod freebsd;
 #[cfg(feature = "collection")]
 pub mod linux;
 pub mod near;
+mod once;
 pub mod poison;
 #[cfg(feature = "collection")]
 mod pool;
@@ -271,13 +273,32 @@ pub mod process;
 pub mod raw;
 #[cfg(feature = "send_guard")]
 pub mod send;
+mod semaphore;
 
+pub use barrier::{Barrier, BarrierWaitResult};
 pub use cancellation::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
 pub use near::{
     Condvar, MappedMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex, MutexGuard, RawCondvar,
     RawMutex, RawRwLock, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
     WaitCancellable, WaitTimeoutResult,
 };
+
+pub use once::{Once, OnceState};
+pub use semaphore::{Semaphore, SemaphoreGuard};
+/// A place for a value that is initialized once, from `std`. After that, an access is one load. So
+/// a lock of this crate would gain nothing.
+///
+/// ```
+/// use nearlock::{LazyLock, Mutex, OnceLock};
+///
+/// static NAME: OnceLock<String> = OnceLock::new();
+/// static LOG: LazyLock<Mutex<String>> = LazyLock::new(|| Mutex::new(String::from("log")));
+///
+/// assert_eq!(NAME.get_or_init(|| String::from("near")), "near");
+/// assert_eq!(*LOG.lock(), "log");
+/// ```
+#[doc(inline)]
+pub use std::sync::{LazyLock, OnceLock};
 
 /// The examples of the README are compiled and run.
 #[cfg(all(doctest, feature = "collection"))]

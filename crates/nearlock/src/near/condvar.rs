@@ -87,6 +87,19 @@ const _: () = assert!(size_of::<Condvar>() == size_of::<usize>());
 pub use crate::lock_api::WaitTimeoutResult;
 
 impl RawCondvar {
+    /// As [`wait_within`](Self::wait_within), with the mutex of this guard. It is held afterwards
+    /// in all cases.
+    pub(crate) fn wait_with<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        limit: &Limit<'_, Os>,
+    ) -> Result<(), GaveUp> {
+        // SAFETY: the raw mutex is only used for the wait, during which the guard is borrowed.
+        let raw = unsafe { MutexGuard::mutex(guard).raw() };
+        // SAFETY: the guard's mutex is held.
+        unsafe { self.wait_within(raw, limit) }
+    }
+
     /// Waits until it is notified. If it is not, returns the reason.
     ///
     /// Safety: the caller holds the mutex.
@@ -186,9 +199,6 @@ impl WaitCancellable for Condvar {
         guard: &mut MutexGuard<'_, T>,
         by: &Cancellation,
     ) -> Result<(), Cancelled> {
-        // SAFETY: the raw mutex is only used for the wait, during which the guard is borrowed.
-        let raw = unsafe { MutexGuard::mutex(guard).raw() };
-        // SAFETY: the guard's mutex is held.
-        unsafe { self.raw().wait_within(raw, &by.limit()) }.map_err(|_| Cancelled)
+        self.raw().wait_with(guard, &by.limit()).map_err(|_| Cancelled)
     }
 }

@@ -4,4 +4,5 @@
 mod condvar;
 mod ends;
 mod mutexes;
+mod semaphore;
 mod support;
