@@ -277,12 +277,20 @@ mod semaphore;
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use cancellation::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
-pub use near::{
-    Condvar, MappedMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex, MutexGuard, RawCondvar,
-    RawMutex, RawRwLock, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
-    WaitCancellable, WaitTimeoutResult,
+#[cfg(feature = "arc_lock")]
+pub use lock_api::{
+    ArcMutexGuard, ArcReentrantMutexGuard, ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard,
+    ArcRwLockWriteGuard,
 };
-
+pub use near::{
+    Condvar, FairMutex, FairMutexGuard, MappedFairMutexGuard, MappedMutexGuard,
+    MappedRecursiveRwLockReadGuard, MappedRecursiveRwLockWriteGuard, MappedReentrantMutexGuard,
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex, MutexGuard, RawCondvar, RawFairMutex, RawMutex,
+    RawRwLock, RawRwLockRecursive, RawThreadId, ReadRecursive, RecursiveRwLock, RecursiveRwLockReadGuard,
+    RecursiveRwLockUpgradableReadGuard, RecursiveRwLockWriteGuard, ReentrantMutex, ReentrantMutexGuard,
+    RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard, WaitCancellable, WaitTimeoutResult,
+    const_fair_mutex, const_mutex, const_reentrant_mutex, const_rwlock,
+};
 pub use once::{Once, OnceState};
 pub use semaphore::{Semaphore, SemaphoreGuard};
 /// A place for a value that is initialized once, from `std`. After that, an access is one load. So

@@ -1,4 +1,4 @@
-//! The main types of this crate: [`Mutex`], [`RwLock`] and [`Condvar`].
+//! The main types of this crate: [`Mutex`], [`RwLock`] and [`Condvar`], and variants of the locks.
 //!
 //! # Freeing a lock
 //!
@@ -17,6 +17,9 @@
 //! error.
 
 mod condvar;
+mod fair_mutex;
+mod recursive_rwlock;
+mod reentrant;
 mod rwlock;
 
 use nearlock_core::near::NearPlatform;
@@ -28,6 +31,11 @@ use crate::lock_api::{self, GuardNoSend};
 use crate::raw::Nodeless;
 
 pub use condvar::{Condvar, RawCondvar, WaitCancellable, WaitTimeoutResult};
+pub use fair_mutex::RawFairMutex;
+pub use recursive_rwlock::{RawRwLockRecursive, ReadRecursive};
+pub use reentrant::{
+    MappedReentrantMutexGuard, RawThreadId, ReentrantMutex, ReentrantMutexGuard, const_reentrant_mutex,
+};
 pub use rwlock::RawRwLock;
 
 /// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex`, `RawMutexFair`
@@ -104,6 +112,36 @@ guarded! {
     /// });
     /// ```
     Mutex, MutexGuard, MappedMutexGuard = RawMutex;
+}
+
+guarded! {
+    /// A [`Mutex`](crate::Mutex) that each unlock hands over to the thread that has waited longest.
+    ///
+    /// A program whose threads must take turns needs it. Each section of a contended `FairMutex`
+    /// waits for a thread to wake up, so it does far less work than a `Mutex`. With
+    /// [`MutexGuard::unlock_fair`] a program can decide for each unlock.
+    ///
+    /// Space, ordering, panics: as for a `Mutex`. The constructor is `const`.
+    ///
+    /// Waiting: as for a `Mutex`. A waiter spins for some microseconds before it joins the queue.
+    ///
+    /// Fairness: an unlock hands the mutex over to the first thread in the queue, which is first
+    /// come, first served, with the exceptions of a `Mutex`. If there is none, any thread may lock
+    /// it.
+    ///
+    /// ```
+    /// use nearlock::FairMutex;
+    ///
+    /// static TURNS: FairMutex<Vec<u32>> = FairMutex::new(Vec::new());
+    ///
+    /// std::thread::scope(|scope| {
+    ///     for thread in 0..2 {
+    ///         scope.spawn(move || (0..3).for_each(|_| TURNS.lock().push(thread)));
+    ///     }
+    /// });
+    /// assert_eq!(TURNS.lock().len(), 6);
+    /// ```
+    FairMutex, FairMutexGuard, MappedFairMutexGuard = RawFairMutex;
 }
 
 guarded_rw! {
@@ -190,6 +228,82 @@ guarded_rw! {
 /// ```
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
 
+guarded_rw! {
+    /// A [`RwLock`](crate::RwLock) whose readers do not wait for a writer that waits for readers.
+    ///
+    /// Take it if a reader may wait for another thread that reads. [`ReadRecursive`] has such reads
+    /// for an ordinary `RwLock`, and says what they cost.
+    ///
+    /// Space, ordering, panics, upgradable reads: as for a `RwLock`. The constructor is `const`.
+    ///
+    /// Fairness: **readers that follow each other closely keep writers out for ever.** A writer
+    /// that waits keeps readers out for some microseconds, and then not any more. Writers among
+    /// themselves wait as for a `RwLock`.
+    ///
+    /// ```
+    /// use nearlock::RecursiveRwLock;
+    ///
+    /// let config = RecursiveRwLock::new(7);
+    /// let read = config.read();
+    /// std::thread::scope(|scope| {
+    ///     let writer = scope.spawn(|| *config.write() = 8);
+    ///     let helper = scope.spawn(|| *config.read());
+    ///     assert_eq!(helper.join().unwrap(), 7, "the writer waits for us");
+    ///     drop(read);
+    ///     writer.join().unwrap();
+    /// });
+    /// ```
+    RecursiveRwLock, RecursiveRwLockReadGuard, RecursiveRwLockWriteGuard, MappedRecursiveRwLockReadGuard, MappedRecursiveRwLockWriteGuard = RawRwLockRecursive;
+}
+
+/// Shared access to what a [`RecursiveRwLock`] protects, which can become exclusive. Unlocks when
+/// it is dropped.
+///
+/// ```
+/// use nearlock::{RecursiveRwLock, RecursiveRwLockUpgradableReadGuard};
+///
+/// let lock = RecursiveRwLock::new(1);
+/// let read = lock.upgradable_read();
+/// *RecursiveRwLockUpgradableReadGuard::upgrade(read) = 2;
+/// assert_eq!(*lock.read(), 2);
+/// ```
+pub type RecursiveRwLockUpgradableReadGuard<'a, T> =
+    lock_api::RwLockUpgradableReadGuard<'a, RawRwLockRecursive, T>;
+
+/// Creates a [`Mutex`], by the function's name in `parking_lot` 0.12. The same as `Mutex::new`.
+///
+/// ```
+/// static COUNT: nearlock::Mutex<u32> = nearlock::const_mutex(1);
+///
+/// assert_eq!(*COUNT.lock(), 1);
+/// ```
+pub const fn const_mutex<T>(val: T) -> Mutex<T> {
+    Mutex::new(val)
+}
+
+/// Creates a [`FairMutex`], by the function's name in `parking_lot` 0.12. The same as
+/// `FairMutex::new`.
+///
+/// ```
+/// static TURN: nearlock::FairMutex<u32> = nearlock::const_fair_mutex(1);
+///
+/// assert_eq!(*TURN.lock(), 1);
+/// ```
+pub const fn const_fair_mutex<T>(val: T) -> FairMutex<T> {
+    FairMutex::new(val)
+}
+
+/// Creates a [`RwLock`], by the function's name in `parking_lot` 0.12. The same as `RwLock::new`.
+///
+/// ```
+/// static NAMES: nearlock::RwLock<Vec<&str>> = nearlock::const_rwlock(Vec::new());
+///
+/// assert!(NAMES.read().is_empty());
+/// ```
+pub const fn const_rwlock<T>(val: T) -> RwLock<T> {
+    RwLock::new(val)
+}
+
 /// Reads the state of a mutex and of its queue, for debugging: which waiters there are, which of
 /// them sleep, and which have been woken. The result is an excerpt that may be out of date at once.
 ///
@@ -215,7 +329,10 @@ pub fn diagnose<T: ?Sized>(mutex: &Mutex<T>) -> Diagnosis {
 
 const _: () = assert!(size_of::<Mutex<()>>() == 4);
 const _: () = assert!(size_of::<MutexGuard<'_, u8>>() == size_of::<usize>());
+const _: () = assert!(size_of::<FairMutex<()>>() == 4);
+const _: () = assert!(size_of::<ReentrantMutex<()>>() == 2 * size_of::<usize>() + 8);
 const _: () = assert!(size_of::<RwLock<()>>() == 32);
+const _: () = assert!(size_of::<RecursiveRwLock<()>>() == 32);
 const _: () = assert!(size_of::<RwLockReadGuard<'_, u8>>() == size_of::<usize>());
 
 // SAFETY: it unlocks the mutex. If it hands the mutex over, the new holder has been waiting for it.

@@ -20,9 +20,11 @@ use nearlock::linux::{
 };
 use nearlock::raw::{PooledNode, Unlocked};
 use nearlock::{
-    Condvar, MappedMutexGuard as MappedNearMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard,
-    Mutex as NearMutex, MutexGuard as NearMutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
-    RwLockWriteGuard, WaitTimeoutResult,
+    Barrier, BarrierWaitResult, Condvar, FairMutex, FairMutexGuard, MappedMutexGuard as MappedNearMutexGuard,
+    MappedReentrantMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex as NearMutex,
+    MutexGuard as NearMutexGuard, Once, OnceState, RecursiveRwLock, RecursiveRwLockReadGuard, ReentrantMutex,
+    ReentrantMutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard, Semaphore,
+    SemaphoreGuard, WaitTimeoutResult,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -41,7 +43,7 @@ macro_rules! locks {
     };
 }
 locks! { SpinLock FifoSpinLock CnaLock Mutex CounterMutex McsLock ClhLock TtasLock Mtx SpinMtx }
-locks! { RecursiveMtx RecursiveSpinMtx NearMutex }
+locks! { RecursiveMtx RecursiveSpinMtx NearMutex FairMutex ReentrantMutex }
 
 // Readers see the data at the same time, so the data must be `Sync`.
 macro_rules! rw_locks {
@@ -53,10 +55,19 @@ macro_rules! rw_locks {
         assert_not_impl_any!($lock<Neither>: Send, Sync);)*
     };
 }
-rw_locks! { RwLock RwSem Rw Sx RecursiveRw RecursiveSx }
+rw_locks! { RwLock RecursiveRwLock RwSem Rw Sx RecursiveRw RecursiveSx }
 assert_impl_all!(Cancellation: Send, Sync, Default);
 assert_impl_all!(Condvar: Send, Sync, Default, Debug, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(WaitTimeoutResult: Send, Sync, Copy, Debug, Eq);
+assert_impl_all!(Once: Send, Sync, Default, Debug, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(OnceState: Send, Sync, Copy, Debug, Eq);
+assert_impl_all!(Barrier: Send, Sync, Debug);
+assert_impl_all!(BarrierWaitResult: Send, Sync, Debug);
+assert_impl_all!(Semaphore: Send, Sync, Debug);
+assert_impl_all!(SemaphoreGuard<'static>: Send, Sync, Debug);
+// Several guards give shared access, on one thread.
+assert_not_impl_any!(ReentrantMutexGuard<'static, u32>: Send);
+assert_not_impl_any!(MappedReentrantMutexGuard<'static, u32>: Send);
 
 macro_rules! guards {
     ($($guard:ident)*) => {
@@ -67,7 +78,7 @@ macro_rules! guards {
     };
 }
 guards! { SpinLockGuard MappedSpinLockGuard CnaLockGuard MutexGuard McsLockGuard MappedMcsLockGuard TtasLockGuard }
-guards! { NearMutexGuard MappedNearMutexGuard }
+guards! { NearMutexGuard MappedNearMutexGuard FairMutexGuard RecursiveRwLockReadGuard }
 guards! { RwLockReadGuard RwLockWriteGuard RwLockUpgradableReadGuard MappedRwLockReadGuard MappedRwLockWriteGuard }
 guards! { RwSemReadGuard RwSemWriteGuard MappedRwSemReadGuard MappedRwSemWriteGuard }
 guards! { MtxGuard MappedMtxGuard SpinMtxGuard RwReadGuard RwWriteGuard SxReadGuard SxWriteGuard }
