@@ -30,10 +30,33 @@
 //! | the same | on several NUMA nodes | [`linux::CnaLock`] |
 //! | the same, first come, first served | one processor each | [`linux::FifoSpinLock`] |
 //!
-//! A [`Condvar`], together with a [`Mutex`], lets threads wait for an event. These types have the
-//! methods of their counterparts in `parking_lot`. A program for `parking_lot` needs one line to
-//! use them:
-//! `use nearlock as parking_lot`.
+//! A [`Condvar`], together with a [`Mutex`], lets threads wait for an event. A [`Barrier`] lets a
+//! number of threads wait for each other. A [`Semaphore`] limits how many threads do something at a
+//! time, first come, first served.
+//!
+//! # In place of parking_lot
+//!
+//! The crate has the names of `parking_lot` 0.13, with the same methods: besides the types above,
+//! [`FairMutex`], [`ReentrantMutex`], [`RecursiveRwLock`], [`Once`], their guards, and the raw
+//! locks. A program for `parking_lot` needs one line to use them: `use nearlock as parking_lot`.
+//! Names of 0.12 that 0.13 has not are here too ([`const_mutex`], ...). With the feature
+//! `lock_api_04`, the module `parking_lot_012` has all names of 0.12, over `lock_api` 0.4.
+//!
+//! The differences:
+//!
+//! - A thread that reads a [`RwLock`] may read it again, and never waits then. In `parking_lot` it
+//!   waits if a writer waits, which is a deadlock. `try_read` fails there.
+//! - [`RwLock::is_locked_exclusive`](lock_api::RwLock::is_locked_exclusive) is true while a writer
+//!   waits for readers that are still in.
+//! - A read takes 0.5 ms longer if it begins when a writer has just begun to wait, in a
+//!   [`RecursiveRwLock`] and with [`ReadRecursive`].
+//! - There is no deadlock detection, and guards cannot be sent to other threads (the features
+//!   `deadlock_detection` and `send_guard`).
+//!
+//! [`LazyLock`] and [`OnceLock`] are those of `std`, and [`Once`] is a `std::sync::Once` that tells
+//! its state: initialization happens once, and after that an access is one load.
+//!
+//! # Properties
 //!
 //! The next list has the properties of the locks: size, what a waiter does, and fairness. The locks
 //! that are not named above are for comparison, and for special needs:
@@ -45,6 +68,12 @@
 //! - [`RwLock`], 32 bytes. Readers of a lock that is mostly read write to memory of their own only.
 //!   A waiting writer lets no new reader in. Writers, and readers that have waited for 0.5 ms, wait
 //!   as with a `Mutex`.
+//! - [`FairMutex`], 4 bytes. As `Mutex`, but each unlock hands it over to the first waiter.
+//! - [`ReentrantMutex`], 24 bytes. As `Mutex`. Its holder can lock it again.
+//! - [`RecursiveRwLock`], 32 bytes. As `RwLock`, but a waiting writer lets new readers in after
+//!   some microseconds. Readers may keep writers out for ever.
+//! - [`Semaphore`], 40 bytes. A waiter sleeps in a queue. Its place is on its stack. First come,
+//!   first served.
 //! - [`linux::SpinLock`], 4 bytes. A waiter spins in the queue, then sleeps. Its queue node belongs
 //!   to its thread. Newcomers overtake the queue while the first waiter sleeps.
 //! - [`linux::FifoSpinLock`], 4 bytes. A waiter spins in the queue. Its queue node belongs to its
@@ -78,12 +107,12 @@
 //!
 //! # What spinning means
 //!
-//! This section is about the spin locks. These are all locks except [`Mutex`], [`RwLock`],
-//! [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`], [`freebsd::Mtx`], [`freebsd::Rw`],
-//! [`freebsd::Sx`], [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter spins for 128 turns,
-//! which take a few microseconds. A waiter of a [`linux::SpinLock`] or [`linux::CnaLock`] then
-//! sleeps. A waiter of any other spin lock never sleeps. It yields its processor to other threads
-//! at each further turn ([`SpinThenYield`](nearlock_os::SpinThenYield)).
+//! This section is about the spin locks. These are all locks except [`Mutex`], [`RwLock`], their
+//! variants, [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`], [`freebsd::Mtx`],
+//! [`freebsd::Rw`], [`freebsd::Sx`], [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter
+//! spins for 128 turns, which take a few microseconds. A waiter of a [`linux::SpinLock`] or
+//! [`linux::CnaLock`] then sleeps. A waiter of any other spin lock never sleeps. It yields its
+//! processor to other threads at each further turn ([`SpinThenYield`](nearlock_os::SpinThenYield)).
 //!
 //! * **Critical sections must be short**: no I/O, no sleep, no wait for another thread, and no
 //!   allocation if possible. Each critical section costs each waiter processor time, or a sleep and
@@ -103,9 +132,9 @@
 //!   queue and has not linked its node yet, and that of [`classic::ClhLock`] until the next waiter
 //!   has seen it.
 //! * **Locking twice** in one thread is a deadlock. Only FreeBSD's locks can detect it, since they
-//!   know their holder ([`freebsd::Checked`]). They also have recursive forms
-//!   ([`freebsd::RecursiveMtx`]). The locks of the module `deadlock` (feature `deadlock_detection`)
-//!   report this and other deadlocks.
+//!   know their holder ([`freebsd::Checked`]). [`ReentrantMutex`] and FreeBSD's recursive forms
+//!   ([`freebsd::RecursiveMtx`]) can be locked again. The locks of the module `deadlock` (feature
+//!   `deadlock_detection`) report this and other deadlocks.
 //! * **Panics** unlock the lock. The data stays as the panicking critical section left it. There is
 //!   no poisoning, except in [`poison`].
 //! * **Async**: a guard is not `Send`, except in the module `send` (feature `send_guard`). So a
@@ -134,17 +163,18 @@
 //! `lock_api` 0.4. Use [`MutexGuard::map`] to narrow a guard to a part of the data, see
 //! [`MappedMutexGuard`].
 //!
-//! Waits for [`Mutex`], [`RwLock`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`] and
-//! [`freebsd::Sx`] can have a timeout (`try_lock_for`, `try_read_until`, ...) and can be cancelled
-//! ([`Cancellation`]). [`freebsd::LockMgr`] has options for both. Other waits end only with the
-//! lock.
+//! Waits for [`Mutex`], [`RwLock`], [`Semaphore`], [`linux::Mutex`], [`linux::RwSem`],
+//! [`linux::CounterMutex`] and [`freebsd::Sx`] can have a timeout (`try_lock_for`,
+//! `try_read_until`, ...) and can be cancelled ([`Cancellation`]). [`freebsd::LockMgr`] has options
+//! for both. Other waits end only with the lock.
 //!
 //! The features:
 //!
 //! - `collection` adds the modules `classic`, `linux` and `freebsd`.
 //! - `lock_api_04`: [`raw::Nodeless`] implements `RawMutex`, `RawRwLock` and their timed forms of
-//!   `lock_api` 0.4.
-//! - `arc_lock` adds `lock_arc`, and guards that keep the lock alive.
+//!   `lock_api` 0.4. The raw locks of the front page implement all its traits, and the module
+//!   `parking_lot_012` has the types.
+//! - `arc_lock` adds `lock_arc`, and guards that keep the lock alive (`ArcMutexGuard`, ...).
 //! - `serde`: locks are serialized as the data that they protect.
 //! - `deadlock_detection` adds the module `deadlock`: locks whose deadlocks can be found.
 //! - `send_guard` adds the module `send`: locks whose guards can be sent to other threads.
@@ -162,8 +192,12 @@ pub use lock_api_04;
 /// Defines a mutex over a raw lock, and its guards.
 macro_rules! guarded {
     ($(#[$doc:meta])* $lock:ident, $guard:ident, $mapped:ident = $raw:ty;) => {
+        guarded! { lock_api: $(#[$doc])* $lock, $guard, $mapped = $raw; }
+    };
+    // Over this version of `lock_api`.
+    ($api:ident: $(#[$doc:meta])* $lock:ident, $guard:ident, $mapped:ident = $raw:ty;) => {
         $(#[$doc])*
-        pub type $lock<T> = crate::lock_api::Mutex<$raw, T>;
+        pub type $lock<T> = crate::$api::Mutex<$raw, T>;
 
         #[doc = concat!("Access to what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
         ///
@@ -178,7 +212,7 @@ macro_rules! guarded {
         /// add(total.lock(), 2);
         /// assert_eq!(total.into_inner(), 3);
         /// ```
-        pub type $guard<'a, T> = crate::lock_api::MutexGuard<'a, $raw, T>;
+        pub type $guard<'a, T> = crate::$api::MutexGuard<'a, $raw, T>;
 
         #[doc = concat!("Access to a part of what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
         ///
@@ -193,15 +227,18 @@ macro_rules! guarded {
         /// *first(&pair) = 3;
         /// assert_eq!(pair.into_inner(), (3, 2));
         /// ```
-        pub type $mapped<'a, T> = crate::lock_api::MappedMutexGuard<'a, $raw, T>;
+        pub type $mapped<'a, T> = crate::$api::MappedMutexGuard<'a, $raw, T>;
     };
 }
 
 /// Defines a reader-writer lock over a raw lock, and its guards.
 macro_rules! guarded_rw {
     ($(#[$doc:meta])* $lock:ident, $read:ident, $write:ident, $mapped_read:ident, $mapped_write:ident = $raw:ty;) => {
+        guarded_rw! { lock_api: $(#[$doc])* $lock, $read, $write, $mapped_read, $mapped_write = $raw; }
+    };
+    ($api:ident: $(#[$doc:meta])* $lock:ident, $read:ident, $write:ident, $mapped_read:ident, $mapped_write:ident = $raw:ty;) => {
         $(#[$doc])*
-        pub type $lock<T> = crate::lock_api::RwLock<$raw, T>;
+        pub type $lock<T> = crate::$api::RwLock<$raw, T>;
 
         #[doc = concat!("Shared access to what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
         ///
@@ -215,7 +252,7 @@ macro_rules! guarded_rw {
         #[doc = concat!("let words = ", stringify!($lock), "::new(vec![\"lock\", \"waiter\"]);")]
         /// assert_eq!(letters(&words.read()), 10);
         /// ```
-        pub type $read<'a, T> = crate::lock_api::RwLockReadGuard<'a, $raw, T>;
+        pub type $read<'a, T> = crate::$api::RwLockReadGuard<'a, $raw, T>;
 
         #[doc = concat!("Exclusive access to what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
         ///
@@ -228,7 +265,7 @@ macro_rules! guarded_rw {
         #[doc = concat!("let reads = ", stringify!($write), "::downgrade(writes); // no other writer in between")]
         /// assert_eq!(reads.len(), 2);
         /// ```
-        pub type $write<'a, T> = crate::lock_api::RwLockWriteGuard<'a, $raw, T>;
+        pub type $write<'a, T> = crate::$api::RwLockWriteGuard<'a, $raw, T>;
 
         #[doc = concat!("Shared access to a part of what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
         ///
@@ -239,7 +276,7 @@ macro_rules! guarded_rw {
         #[doc = concat!("let first = ", stringify!($read), "::map(pair.read(), |pair| &pair.0);")]
         /// assert_eq!(*first, 1);
         /// ```
-        pub type $mapped_read<'a, T> = crate::lock_api::MappedRwLockReadGuard<'a, $raw, T>;
+        pub type $mapped_read<'a, T> = crate::$api::MappedRwLockReadGuard<'a, $raw, T>;
 
         #[doc = concat!("Exclusive access to a part of what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
         ///
@@ -250,7 +287,7 @@ macro_rules! guarded_rw {
         #[doc = concat!("*", stringify!($write), "::map(pair.write(), |pair| &mut pair.0) = 3;")]
         /// assert_eq!(pair.into_inner(), (3, 2));
         /// ```
-        pub type $mapped_write<'a, T> = crate::lock_api::MappedRwLockWriteGuard<'a, $raw, T>;
+        pub type $mapped_write<'a, T> = crate::$api::MappedRwLockWriteGuard<'a, $raw, T>;
     };
 }
 
@@ -266,6 +303,8 @@ pub mod freebsd;
 pub mod linux;
 pub mod near;
 mod once;
+#[cfg(feature = "lock_api_04")]
+pub mod parking_lot_012;
 pub mod poison;
 #[cfg(feature = "collection")]
 mod pool;

@@ -21,6 +21,8 @@ mod fair_mutex;
 mod recursive_rwlock;
 mod reentrant;
 mod rwlock;
+#[cfg(feature = "lock_api_04")]
+mod version_04;
 
 use nearlock_core::near::NearPlatform;
 use nearlock_core::near::mutex::NearMutex;
@@ -339,16 +341,6 @@ const _: () = assert!(size_of::<RwLockReadGuard<'_, u8>>() == size_of::<usize>()
 unsafe impl<P: NearPlatform> lock_api::RawMutexFair for Nodeless<NearMutex<P>> {
     #[inline]
     unsafe fn unlock_fair(&self, _guard: GuardNoSend) {
-        // SAFETY: upheld by the caller.
-        unsafe { self.0.unlock_fair() };
-    }
-}
-
-// SAFETY: as above.
-#[cfg(feature = "lock_api_04")]
-unsafe impl<P: NearPlatform> lock_api_04::RawMutexFair for Nodeless<NearMutex<P>> {
-    #[inline]
-    unsafe fn unlock_fair(&self) {
         // SAFETY: upheld by the caller.
         unsafe { self.0.unlock_fair() };
     }

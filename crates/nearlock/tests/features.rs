@@ -121,3 +121,32 @@ fn a_lock_is_serialized_as_its_data() {
     let back: McsLock<Vec<u32>> = serde_json::from_str(&text).unwrap();
     assert_eq!(back.into_inner(), [1, 2]);
 }
+
+#[test]
+fn the_main_types_are_serialized_as_their_data() {
+    assert_eq!(serde_json::to_string(&nearlock::Mutex::new(1)).unwrap(), "1");
+    assert_eq!(serde_json::to_string(&nearlock::FairMutex::new(1)).unwrap(), "1");
+    assert_eq!(serde_json::to_string(&nearlock::RwLock::new(1)).unwrap(), "1");
+    assert_eq!(serde_json::to_string(&nearlock::RecursiveRwLock::new(1)).unwrap(), "1");
+    let text = serde_json::to_string(&nearlock::ReentrantMutex::new("a")).unwrap();
+    let back: nearlock::ReentrantMutex<String> = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.into_inner(), "a");
+}
+
+/// The names of `parking_lot` 0.13 at the root.
+#[test]
+fn guards_of_the_main_types_may_keep_their_lock_alive() {
+    use nearlock::{ArcMutexGuard, ArcReentrantMutexGuard, ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard};
+    use nearlock::{ArcRwLockWriteGuard, RawMutex, RawRwLock, RawThreadId, ReentrantMutex, RwLock};
+    let (mutex, again) = (Arc::new(nearlock::Mutex::new(1)), Arc::new(ReentrantMutex::new(2)));
+    let lock = Arc::new(RwLock::new(3));
+    let guard: ArcMutexGuard<RawMutex, u32> = mutex.lock_arc();
+    let holder: ArcReentrantMutexGuard<RawMutex, RawThreadId, u32> = again.lock_arc();
+    let read: ArcRwLockReadGuard<RawRwLock, u32> = lock.read_arc();
+    let upgradable: ArcRwLockUpgradableReadGuard<RawRwLock, u32> = lock.upgradable_read_arc();
+    assert!(lock.try_write_arc().is_none());
+    drop(read);
+    let write: ArcRwLockWriteGuard<RawRwLock, u32> = ArcRwLockUpgradableReadGuard::upgrade(upgradable);
+    drop((mutex, again, lock));
+    assert_eq!((*guard, *holder, *write), (1, 2, 3));
+}
