@@ -1,4 +1,5 @@
-//! The values that every crate inherits from the workspace, and the workspace's values.
+//! The values that every crate inherits from the workspace, and the workspace's values. The crates
+//! of `shims` cannot inherit them, and repeat them.
 
 use anyhow::{Context, Result};
 use toml::{Table, Value};
@@ -13,17 +14,26 @@ const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 const WORKSPACE: &[(&str, &str)] =
     &[("edition", "2024"), ("rust-version", "1.95"), ("license", "MIT OR Apache-2.0")];
 
-/// The values that differ in the manifest of the workspace. Other files are ignored.
+/// The directory of crates that are no members of the workspace, because two members cannot have
+/// the same name.
+const SEPARATE: &str = "shims/";
+
+/// The values that differ in the manifest of the workspace, and in those of separate crates. Other
+/// files are ignored.
 ///
 /// # Errors
 ///
 /// If the manifest is not TOML.
 pub fn other_values(file: &TextFile) -> Result<Vec<Finding>> {
-    if file.path != "Cargo.toml" {
+    let is_separate = file.path.starts_with(SEPARATE) && file.path.ends_with("/Cargo.toml");
+    if file.path != "Cargo.toml" && !is_separate {
         return Ok(Vec::new());
     }
     let manifest: Table = file.text.parse().with_context(|| file.path.clone())?;
-    let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));
+    let package = match manifest.get("workspace") {
+        Some(workspace) if !is_separate => workspace.get("package"),
+        _ => manifest.get("package"),
+    };
     let value = |key: &str| package.and_then(|package| package.get(key)).and_then(Value::as_str);
     let other = WORKSPACE.iter().filter(|(key, expected)| value(key) != Some(expected));
     Ok(other.map(|(key, expected)| file.finding(format!("`{key}` is not \"{expected}\""))).collect())
@@ -35,7 +45,7 @@ pub fn other_values(file: &TextFile) -> Result<Vec<Finding>> {
 ///
 /// If the manifest is not TOML.
 pub fn not_inherited(file: &TextFile) -> Result<Vec<Finding>> {
-    if !file.path.ends_with("/Cargo.toml") {
+    if !file.path.ends_with("/Cargo.toml") || file.path.starts_with(SEPARATE) {
         return Ok(Vec::new());
     }
     let manifest: Table = file.text.parse().with_context(|| file.path.clone())?;
@@ -99,5 +109,16 @@ mod tests {
         assert_eq!(values(&good.replace("1.95", "1.96")), ["Cargo.toml: `rust-version` is not \"1.95\""]);
         assert_eq!(values(&good.replace("2024", "2021")), ["Cargo.toml: `edition` is not \"2024\""]);
         assert_eq!(values("[workspace]").len(), WORKSPACE.len());
+    }
+
+    #[test]
+    fn separate_crates_repeat_the_values() {
+        let file = |text: &str| TextFile { path: "shims/a-1.0/Cargo.toml".to_owned(), text: text.to_owned() };
+        let values = |text: &str| other_values(&file(text)).expect("is TOML");
+        let good = "[package]\nedition = \"2024\"\nrust-version = \"1.95\"\nlicense = \"MIT OR Apache-2.0\"\n[workspace]\n";
+        assert_eq!(values(good), []);
+        let findings = values(&good.replace("1.95", "1.96"));
+        assert_eq!(findings[0].to_string(), "shims/a-1.0/Cargo.toml: `rust-version` is not \"1.95\"");
+        assert_eq!(not_inherited(&file(good)).expect("is TOML"), []);
     }
 }
