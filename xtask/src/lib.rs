@@ -29,7 +29,9 @@
 //! | `cargo xtask orderings` | `orderings.rs` | makes the evidence for every ordering |
 //! | `cargo xtask mutants` | `mutants.rs` | checks whether tests detect a weakened ordering |
 //! | `cargo xtask compile-time` | `compile_time.rs` | compares compile time with parking_lot's |
+//! | `cargo xtask programs` | `programs.rs` | runs the tests of programs that use parking_lot |
 //! | `cargo xtask same` | `same.rs` | compares the command's output with its earlier output |
+//! | `cargo xtask suites` | `programs/suite.rs` | runs parking_lot's own tests |
 
 use std::fmt;
 
@@ -44,6 +46,7 @@ pub mod locks;
 pub mod manifests;
 pub mod mutants;
 pub mod orderings;
+pub mod programs;
 pub mod same;
 pub mod sources;
 pub mod structure;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{Finding, Misuse, asm, compile_time, coverage, locks, mutants, orderings, same};
+use xtask::{Finding, Misuse, asm, compile_time, coverage, locks, mutants, orderings, programs, same};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -57,6 +57,32 @@ enum Task {
     ///
     /// Exit status 1 if one is noticed by no test. Takes one to ten minutes for each.
     Mutants(Mutants),
+    /// Runs the tests of crates of crates.io that use parking_lot, with nearlock's locks in its
+    /// place, and counts the acquisitions.
+    ///
+    /// Cargo fetches the crates. They are built below `target/programs`. If a test fails, the crate
+    /// also runs with parking_lot itself, since it may be the crate's own failure. Takes half an
+    /// hour for all.
+    ///
+    /// Exit status 1 if a test fails only with nearlock, or nearlock's locks are not used.
+    Programs {
+        /// Only these crates.
+        #[arg(value_name = "CRATE")]
+        names: Vec<String>,
+        /// Fails if a crate cannot be fetched. Otherwise it is skipped.
+        #[arg(long)]
+        require: bool,
+    },
+    /// Runs parking_lot's own tests, of versions 0.12 and 0.13, with nearlock's types.
+    ///
+    /// Cargo fetches them. They are built below `target/programs`. Takes some minutes.
+    ///
+    /// Exit status 1 if a test fails that is not known to differ.
+    Suites {
+        /// Fails if parking_lot cannot be fetched. Otherwise it is skipped.
+        #[arg(long)]
+        require: bool,
+    },
     /// Runs a fixed set of simulations and compares digests of what they print with xtask/same.txt.
     ///
     /// Exit status 1 if one prints something else. The command is built, unless another is given.
@@ -136,6 +162,8 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Orderings { check: true, .. } => (String::new(), orderings::check()?),
         Task::Orderings { .. } => (orderings::write()?, Vec::new()),
         Task::Mutants(mutants) => mutants::run(&mutants.choice())?,
+        Task::Programs { names, require } => programs::run(&names, unavailable(require))?,
+        Task::Suites { require } => programs::suite::run(unavailable(require))?,
         Task::Same(same) => same.run()?,
     };
     print!("{report}");
@@ -143,4 +171,9 @@ fn run(task: Task) -> Result<ExitCode> {
         eprintln!("\n{finding}");
     }
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What to do about sources that cannot be fetched.
+fn unavailable(require: bool) -> programs::Unavailable {
+    if require { programs::Unavailable::Fail } else { programs::Unavailable::Skip }
 }
