@@ -199,6 +199,13 @@ pub trait Park: Platform {
     /// Only the address counts. The word may have been freed, or have another use by now. Then a
     /// thread that sleeps there wakes up for no reason.
     fn unpark(word: *const Self::U32, n: u32);
+
+    /// Wakes one of the threads that sleep on `word`, as [`unpark`](Self::unpark). Returns true
+    /// only if it has woken a thread. A platform that cannot tell returns false.
+    fn unpark_one(word: *const Self::U32) -> bool {
+        Self::unpark(word, 1);
+        false
+    }
 }
 
 /// Sleeping until a word changes, or for a while.

@@ -262,15 +262,19 @@ impl Park for Loom {
     }
 
     fn unpark(word: *const LoomU32, n: u32) {
+        for _ in 0..n {
+            if !Self::unpark_one(word) {
+                return;
+            }
+        }
+    }
+
+    fn unpark_one(word: *const LoomU32) -> bool {
         BESIDES.with(|b| {
             let mut sleepers = b.sleepers.borrow_mut();
-            for _ in 0..n {
-                let Some(first) = sleepers.iter().position(|(address, _)| *address == word.addr()) else {
-                    return;
-                };
-                sleepers.remove(first);
-            }
-        });
+            let first = sleepers.iter().position(|(address, _)| *address == word.addr());
+            first.map(|first| sleepers.remove(first)).is_some()
+        })
     }
 }
 

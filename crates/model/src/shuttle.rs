@@ -331,21 +331,34 @@ impl Park for Shuttle {
     fn unpark(word: *const ShuttleU32, n: u32) {
         point();
         for _ in 0..n {
-            let is_here = |(address, _): &(usize, _)| *address == word.addr();
-            let count = BESIDES.with(|b| b.sleepers.borrow().iter().filter(|s| is_here(s)).count());
-            if count == 0 {
+            if !wake_one(word.addr()) {
                 return;
             }
-            let chosen = Self::below(count as u32) as usize;
-            let (_, bell) = BESIDES.with(|b| {
-                let mut sleepers = b.sleepers.borrow_mut();
-                let mut candidates = sleepers.iter().enumerate().filter(|(_, s)| is_here(s));
-                let (index, _) = candidates.nth(chosen).expect("one of those just counted");
-                sleepers.remove(index)
-            });
-            bell.release(1);
         }
     }
+
+    fn unpark_one(word: *const ShuttleU32) -> bool {
+        point();
+        wake_one(word.addr())
+    }
+}
+
+/// Wakes one of the threads that sleep at this address, if there are any.
+fn wake_one(at: usize) -> bool {
+    let is_here = |(address, _): &(usize, _)| *address == at;
+    let count = BESIDES.with(|b| b.sleepers.borrow().iter().filter(|s| is_here(s)).count());
+    if count == 0 {
+        return false;
+    }
+    let chosen = Shuttle::below(count as u32) as usize;
+    let (_, bell) = BESIDES.with(|b| {
+        let mut sleepers = b.sleepers.borrow_mut();
+        let mut candidates = sleepers.iter().enumerate().filter(|(_, s)| is_here(s));
+        let (index, _) = candidates.nth(chosen).expect("one of those just counted");
+        sleepers.remove(index)
+    });
+    bell.release(1);
+    true
 }
 
 /// The time may pass at any turn.

@@ -126,6 +126,10 @@ impl<W: Wait> Park for Os<W> {
     fn unpark(word: *const AtomicU32, n: u32) {
         sys::futex_wake(word, n);
     }
+    #[inline]
+    fn unpark_one(word: *const AtomicU32) -> bool {
+        sys::futex_wake(word, 1) > 0
+    }
 }
 
 impl<W: Wait> ParkTimeout for Os<W> {

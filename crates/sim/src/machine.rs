@@ -344,16 +344,16 @@ pub(crate) fn park(address: *const u8, until_ps: u64, is_expected: impl FnOnce()
     }
 }
 
-/// Wakes at most `n` tasks that sleep on the word at `address`.
-pub(crate) fn unpark(address: *const u8, n: u32) {
+/// Wakes at most `n` tasks that sleep on the word at `address`. Returns how many.
+pub(crate) fn unpark(address: *const u8, n: u32) -> usize {
     if has_ended() {
-        return;
+        return 0;
     }
     spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
     with(|inner| {
         let offset = inner.offset_of(address);
-        inner.engine.borrow_mut().unpark(offset, n);
-    });
+        inner.engine.borrow_mut().unpark(offset, n)
+    })
 }
 
 /// Lets virtual time pass for the running task.

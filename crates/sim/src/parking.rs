@@ -51,17 +51,18 @@ impl Engine {
         sleeps
     }
 
-    /// Wakes the first `n` tasks that sleep on the word at `offset`.
-    pub fn unpark(&mut self, offset: u32, n: u32) {
-        let Some(sleepers) = self.parking.sleepers.get_mut(&offset) else { return };
+    /// Wakes the first `n` tasks that sleep on the word at `offset`. Returns how many there were.
+    pub fn unpark(&mut self, offset: u32, n: u32) -> usize {
+        let Some(sleepers) = self.parking.sleepers.get_mut(&offset) else { return 0 };
         let woken: Vec<u32> = sleepers.drain(..sleepers.len().min(n as usize)).collect();
         let arrives_ps = self.now_ps + self.cpus.wake_latency_ps;
-        for task in woken {
+        for &task in &woken {
             // A task that is still about to sleep will find that it has been woken.
             let sleeps = matches!(self.tasks[task as usize].state, State::Parked { .. });
             if sleeps && self.wake(task) {
                 self.events.schedule(arrives_ps, Event::Arrive(task));
             }
         }
+        woken.len()
     }
 }

@@ -142,6 +142,9 @@ impl Park for Sim {
     fn unpark(word: *const Word<u32>, n: u32) {
         unpark(word.cast(), n);
     }
+    fn unpark_one(word: *const Word<u32>) -> bool {
+        unpark(word.cast(), 1) > 0
+    }
 }
 
 impl ParkTimeout for Sim {
