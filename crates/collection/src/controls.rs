@@ -2,6 +2,7 @@
 //! to fail. Never use them.
 
 mod cancel;
+mod none;
 mod notification;
 mod rw;
 
@@ -12,6 +13,7 @@ use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::raw::{RawLock, RawTryLock};
 
 pub use cancel::LostCancel;
+pub use none::NoLock;
 pub use notification::LostNotification;
 pub use rw::BustedRw;
 

@@ -22,7 +22,9 @@ extern crate std;
 
 // Gives the modules of `nearlock_core` the same paths here as in that crate. The tests' platform,
 // which both crates include, relies on it.
-use nearlock_core::{events, native, near, parking, platform, raw, schedule, settings, shared_holds, tuning};
+use nearlock_core::{
+    events, native, near, parking, platform, raw, schedule, settings, shared_holds, tuning, unwinding,
+};
 
 pub mod classic;
 pub mod controls;

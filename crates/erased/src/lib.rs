@@ -239,7 +239,7 @@ fn in_room_for<V: InRoom>(lock: Layout, visitor: V) -> V::Output {
         };
     }
     type Largest = Lines<1152>;
-    rooms!(u32, u64, [u32; 2], [u64; 2], [u64; 3], [u64; 4], [u64; 5], [u64; 6], Largest);
+    rooms!(u32, u64, [u32; 2], [u32; 3], [u64; 2], [u64; 3], [u64; 4], [u64; 5], [u64; 6], Largest);
     if lock.align().is_multiple_of(LINE) && lock.size() <= size_of::<Largest>() {
         return visitor.with::<Largest>();
     }

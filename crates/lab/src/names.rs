@@ -89,11 +89,18 @@ struct Model {
 }
 
 /// All models. Of those with the same path, the newest comes first.
-const MODELS: [Model; 4] = [
+const MODELS: [Model; 7] = [
     Model { peer: "std", lock: "std-mutex-protocol", path: "std::sync::Mutex" },
     Model { peer: "parking-lot-0.13", lock: "parking-lot-0.13-protocol", path: "parking_lot::Mutex" },
     Model { peer: "parking-lot-0.12", lock: "parking-lot-0.12-protocol", path: "parking_lot::Mutex" },
     Model { peer: "pthread-mutex", lock: "glibc-mutex", path: "pthread_mutex_t" },
+    Model { peer: "std-rwlock", lock: "std-rwlock-protocol", path: "std::sync::RwLock" },
+    Model {
+        peer: "parking-lot-0.13-rwlock",
+        lock: "parking-lot-0.13-rwlock-protocol",
+        path: "parking_lot::RwLock",
+    },
+    Model { peer: "pthread-rwlock", lock: "glibc-rwlock", path: "pthread_rwlock_t" },
 ];
 
 /// A name that is not known.

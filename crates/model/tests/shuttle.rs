@@ -55,6 +55,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         [RwsemSleepReader, RwsemSleepWriter, RwsemWakeReader, RwsemWakeWriter, RwsemRlock, RwsemWlock];
     const RWSEM_SPINS: [LockEvent; 2] = [RwsemOptLock, RwsemOptFail];
     const RWSEM_QUEUE: [LockEvent; 3] = [RwsemRlockFast, RwsemRlockHandoff, RwsemWlockHandoff];
+    const RW_SLEEPS: [LockEvent; 4] = [Slowpath, RwsemSleepReader, RwsemSleepWriter, RwsemWakeWriter];
     const SORTS: [LockEvent; 4] = [CnaSplice, CnaFlush, CnaTailSplice, CnaTailUpdateFailed];
     let parts: &[&[LockEvent]] = match name {
         "hmcs" | "cohort" => &[&[LocalPass, PassLimit]],
@@ -74,6 +75,8 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "std-mutex-protocol" => &[&[Slowpath, MutexOptLock, MutexSleep, MutexWake]],
         "parking-lot-0.12-protocol" => &[&PARKING_LOT, &[MutexHandOver]],
         "parking-lot-0.13-protocol" => &[&PARKING_LOT],
+        "glibc-rwlock" | "std-rwlock-protocol" => &[&RW_SLEEPS, &[RwsemWakeReader]],
+        "parking-lot-0.13-rwlock-protocol" => &[&RW_SLEEPS, &[ChainWake]],
         "near-condvar" => &[&[Slowpath, CondvarWake]],
         "near-condvar-all" => &[&[Slowpath, CondvarWake, CondvarMove]],
         "freebsd-mtx-no-spin" => &[&CHAIN],

@@ -121,7 +121,7 @@ fn readers_are_measured_if_there_are_any() {
     let expected = [row(0, "rwsem"), row(0, "std-rwlock"), row(90, "rwsem"), row(90, "std-rwlock")];
     assert_eq!(found(mixed), expected);
     let alone = rows("--mode uncontended --peers all --read-percent 100 --baseline std-rwlock");
-    assert_eq!(alone[0]["lock"], "rwsem-xadd", "{}", alone[0]);
+    assert_eq!(alone[0]["lock"], "glibc-rwlock", "{}", alone[0]);
     let alone = found(alone);
     assert!(alone.contains(&row(100, "parking-lot-0.12-rwlock")) && !alone.contains(&row(100, "std")));
 }
@@ -371,7 +371,7 @@ fn mistakes_are_named() {
         ("--read-percent 101", "--read-percent"),
         (
             "--read-percent 50 --locks rwsem,mcs",
-            "--read-percent: mcs has no readers; these have: rwsem-xadd, ",
+            "--read-percent: mcs has no readers; these have: glibc-rwlock, ",
         ),
         ("--read-percent 50 --baseline std", "std has no readers"),
         ("--mode uncontended --read-percent 50", "a writer (0) or a reader (100)"),

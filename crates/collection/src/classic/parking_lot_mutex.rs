@@ -141,7 +141,7 @@ unsafe impl Family for ParkingLot {
     const TABLE: usize = 2;
 }
 
-type Locked<'a, P> = chain::Locked<'a, P, ParkingLot>;
+pub(super) type Locked<'a, P> = chain::Locked<'a, P, ParkingLot>;
 
 /// The state of a bucket besides its queue.
 #[repr(C)]
@@ -163,6 +163,39 @@ impl<P: Platform> Default for Bucket<P> {
 pub trait ParkingLotPlatform: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random {}
 
 impl<P: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random> ParkingLotPlatform for P {}
+
+/// One round of waiting between two looks.
+pub(super) fn pass<P: ParkingLotPlatform, T: ParkingLotTuning>(round: u32) {
+    if round < PAUSING_ROUNDS {
+        P::pause(T::first_pauses() << round, 0);
+    } else {
+        P::sched_yield();
+    }
+}
+
+/// Calls `f` while the lock of the bucket of this lock is held.
+///
+/// Safety: as [`Locked::of`].
+pub(super) unsafe fn in_bucket<P: ParkingLotPlatform, L, R>(
+    lock: &L,
+    how: BucketLock,
+    f: impl FnOnce(&Locked<'_, P>) -> R,
+) -> R {
+    // SAFETY: the caller's.
+    let chain = || unsafe { Locked::of(lock) };
+    if how == BucketLock::Spinning {
+        return f(&chain());
+    }
+    // SAFETY: a chain is valid as long as the platform instance.
+    let gate = &unsafe { &*P::chain_to_lock(ptr::from_ref(lock).cast()) }.beside().gate;
+    // SAFETY: the node is (), and unlock follows lock.
+    unsafe {
+        gate.lock(&());
+        let r = f(&chain());
+        gate.unlock(&());
+        r
+    }
+}
 
 /// How a waiter leaves the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,7 +252,7 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
                         Err(seen) => word = seen,
                     }
                 } else if word & PARKED == 0 && round < T::rounds() {
-                    Self::pass(round);
+                    pass::<P, T>(round);
                     round += 1;
                     word = self.word.load(Relaxed);
                 } else if let Err(seen) = self.mark(word) {
@@ -235,15 +268,6 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         });
     }
 
-    /// One round of waiting between two looks.
-    fn pass(round: u32) {
-        if round < PAUSING_ROUNDS {
-            P::pause(T::first_pauses() << round, 0);
-        } else {
-            P::sched_yield();
-        }
-    }
-
     /// LOCKED -> LOCKED|PARKED, unless PARKED is set already.
     fn mark(&self, word: u32) -> Result<u32, u32> {
         if word & PARKED != 0 {
@@ -255,19 +279,7 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
     /// Calls `f` while the lock of the mutex's bucket is held.
     fn in_bucket<R>(&self, f: impl FnOnce(&Locked<'_, P>) -> R) -> R {
         // SAFETY: this is the mutex' own algorithm.
-        let chain = || unsafe { Locked::of(self) };
-        if T::bucket() == BucketLock::Spinning {
-            return f(&chain());
-        }
-        // SAFETY: a chain is valid as long as the platform instance.
-        let gate = &unsafe { &*P::chain_to_lock(ptr::from_ref(self).cast()) }.beside().gate;
-        // SAFETY: the node is (), and unlock follows lock.
-        unsafe {
-            gate.lock(&());
-            let r = f(&chain());
-            gate.unlock(&());
-            r
-        }
+        unsafe { in_bucket(self, T::bucket(), f) }
     }
 
     /// Sleeps in the bucket, if the word is LOCKED|PARKED.

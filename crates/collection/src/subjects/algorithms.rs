@@ -1,7 +1,10 @@
 //! The table of the algorithms.
 
 use super::{Algorithm, EveryCapability, Fairness, Family, LockVisitor, Subject};
-use crate::classic::{clh, cohort, glibc_mutex, hmcs, mcs, parking_lot_mutex, std_mutex, tas, ticket, ttas};
+use crate::classic::{
+    clh, cohort, glibc_mutex, glibc_rwlock, hmcs, mcs, parking_lot_mutex, parking_lot_rwlock, std_mutex,
+    std_rwlock, tas, ticket, ttas,
+};
 use crate::controls;
 use crate::freebsd::{lockmgr, mtx, rw, spin_mtx, sx, thread_lock, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem, rwsem_xadd};
@@ -193,6 +196,9 @@ const fn both<const N: usize>(
 const CNA_SWITCHES: &[&SwitchInfo] =
     &both::<{ qspinlock::SWITCHES.len() + cna::SWITCHES.len() }>(qspinlock::SWITCHES, cna::SWITCHES);
 
+const PARKING_LOT_RWLOCK_SWITCHES: &[&SwitchInfo] =
+    &some(parking_lot_mutex::SWITCHES, ["bucket", "rounds", "first-pauses"]);
+
 const MTX_SWITCHES: &[&SwitchInfo] = &some(
     freebsd::SWITCHES,
     [
@@ -260,6 +266,15 @@ algorithms! {
     "parking-lot-0.13-protocol" Classic parking_lot_mutex::ParkingLotMutex<P, Switched<P>>,
         "protocol of parking_lot 0.13's mutex: waiters yield, then sleep in a table; no hand-over",
         parking_lot_mutex::SWITCHES, none, no_settings;
+    "glibc-rwlock" Classic [rw] glibc_rwlock::GlibcRwLock<P>,
+        "access pattern of the C library's reader-writer lock: one word of all readers, who go first",
+        &[], none, no_settings;
+    "std-rwlock-protocol" Classic [rw] std_rwlock::StdRwLock<P, Switched<P>>,
+        "protocol of Rust's std RwLock on Linux: a count of readers; no reader overtakes a sleeping writer",
+        std_mutex::SWITCHES, none, no_settings;
+    "parking-lot-0.13-rwlock-protocol" Classic [rw] parking_lot_rwlock::ParkingLotRwLock<P, Switched<P>>,
+        "protocol of parking_lot 0.13's RwLock: a count of readers; no reader overtakes a writer that has its turn",
+        PARKING_LOT_RWLOCK_SWITCHES, none, no_settings;
     "qspinlock" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, Switched<P>>,
         "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue",
         qspinlock::SWITCHES, |lock| unless_stolen(lock, Fairness::Fifo), no_settings;
@@ -325,6 +340,8 @@ algorithms! {
         "starves: last come, first served", &[], fifo, no_settings;
     "lock-busted-rw" Control [rw] controls::BustedRw<P>,
         "lets readers in while a writer holds it", &[], none, no_settings;
+    "lock-none" Control [rw] controls::NoLock<P>,
+        "no lock at all: excludes no thread and costs nothing, the baseline of sections that only read", &[], none, no_settings;
     "lock-lost-cancel" Control [timed] controls::LostCancel<P>,
         "deadlocks: a woken waiter that gives up does not wake the next one", &[], none, no_settings;
     "lock-lost-notification" Control [timed] monitor::Monitor<P, crate::tuning::Standard, controls::LostNotification<P>>,

@@ -126,6 +126,28 @@ pub const ALGORITHMS: &[Description] = &[
         source: "parking_lot 0.13.0, from its source, in own words: it is free before the release \
                  looks for a sleeper",
     },
+    Description {
+        lock: "glibc-rwlock",
+        word: "12 bytes: readers, of which some may wait, and two bits; the phase; the writers' word",
+        waiters: "none of its own: it sleeps on the phase, or on the writers' word",
+        fairness: "none: readers go before writers, and may keep them out for ever",
+        source: "glibc 2.36 as a program sees it (`PTHREAD_RWLOCK_PREFER_READER_NP`); not from its source",
+    },
+    Description {
+        lock: "std-rwlock-protocol",
+        word: "8 bytes: readers or a writer, readers sleep, writers sleep; the word of the writers",
+        waiters: "none of its own: it looks 100 times, and sleeps on one of the words",
+        fairness: "no reader overtakes a sleeping writer; newcomers among the writers may overtake it",
+        source: "Rust 1.95's `std::sync::RwLock` on Linux, from its source, in own words",
+    },
+    Description {
+        lock: "parking-lot-0.13-rwlock-protocol",
+        word: "4 bytes: readers, a writer, a thread sleeps, the writer sleeps",
+        waiters: "that of `parking-lot-0.13-protocol`",
+        fairness: "a writer lets no new reader in once it has its turn; it waits for its turn as for \
+                   `parking-lot-0.13-protocol`",
+        source: "parking_lot 0.13.0, from its source, in own words",
+    },
 ];
 
 /// The presets whose waiters or fairness differ.

@@ -28,9 +28,9 @@ const MIGRANTS: u32 = 3;
 const URGENT: u32 = 6;
 /// One in this many is only an attempt.
 const ATTEMPTS: u32 = 4;
-/// This lock is not interrupted. A waiter for the lock of a chain may hold the chain's gate at that
-/// moment. All locks of the model share the gate, so a handler must not need it.
-const UNINTERRUPTED: &str = "parking-lot-0.13-protocol";
+/// These locks are not interrupted. A waiter for the lock of a chain may hold the chain's gate at
+/// that moment. All locks of the model share the gate, so a handler must not need it.
+const UNINTERRUPTED: [&str; 2] = ["parking-lot-0.13-protocol", "parking-lot-0.13-rwlock-protocol"];
 /// In each execution one in this many turns of a wait is interrupted. The number is a power of two,
 /// whose exponent is drawn below this constant.
 const INTERRUPTS: u32 = 6;
@@ -75,7 +75,8 @@ fn some_thread(slot: u32) -> Thread {
 /// `threads` threads that go `rounds` times to the lock.
 pub fn crowd<L: RawTryLock>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
     let title = format!("{name}: {threads} threads, {rounds} rounds each");
-    let is_interrupted = Subject::named(name).is_none_or(|lock| lock.algorithm.name != UNINTERRUPTED);
+    let is_interrupted =
+        Subject::named(name).is_none_or(|lock| !UNINTERRUPTED.contains(&lock.algorithm.name));
     let times = if is_interrupted { INTERRUPTS_PER_THREAD * threads } else { 0 };
     Model::new(title, threads, None, move || {
         for setting in [

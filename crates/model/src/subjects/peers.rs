@@ -1,16 +1,21 @@
-//! Models of the protocols of other libraries' mutexes, whose waiters sleep. Fresh threads that
-//! only lock and unlock hardly ever sleep.
+//! Models of the protocols of other libraries' locks, whose waiters sleep. Fresh threads that only
+//! lock and unlock hardly ever sleep.
 
 use nearlock_collection::classic::parking_lot_mutex::{BucketLock, ParkingLotMutex, ParkingLotTuning};
+use nearlock_collection::classic::parking_lot_rwlock::ParkingLotRwLock;
 use nearlock_collection::classic::std_mutex::StdMutex;
+use nearlock_collection::classic::std_rwlock::StdRwLock;
 use nearlock_core::events::LockEvent::{
-    ChainCancel, MutexAfterSleep, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
+    self, ChainCancel, MutexAfterSleep, MutexHandOver, MutexOptLock, MutexSleep, MutexWake, RwsemSleepReader,
+    RwsemSleepWriter, RwsemWakeWriter,
 };
+use nearlock_core::raw::RawRwLock;
 use nearlock_core::tuning::Switched;
 
 use crate::exclusion::held_at_first;
 use crate::loom::Loom;
 use crate::model::Model;
+use crate::readers::{Act, read_at_first, written_at_first};
 use crate::released::Overdue;
 
 /// The models of std's mutex. Waiters do not look before they sleep: loom runs other threads while
@@ -63,4 +68,42 @@ pub fn parking_lot_unfair(name: &str) -> Vec<Model> {
             .reaching(reaches)
     };
     parking_lot(name).into_iter().chain([of_bucket(2, None), of_bucket(3, Some(2))]).collect()
+}
+
+/// A model of readers and writers, some of whom sleep.
+type Sleeping = fn(&str, &'static [&'static [Act]], Option<usize>) -> Model;
+
+/// A model, what its threads do, its preemptions, and the events that must happen.
+type Row = (Sleeping, &'static [&'static [Act]], usize, &'static [LockEvent]);
+
+/// The models in which a writer or a reader has the lock at first, and readers and writers sleep.
+/// All of them have this switch in this position, so that waiters sleep soon.
+fn sleeping<L: RawRwLock>(name: &str, key: &str, to: &str) -> Vec<Model> {
+    use Act::{Downgrade, Read, Write};
+    let written: Sleeping = written_at_first::<Loom, L>;
+    let read: Sleeping = read_at_first::<Loom, L>;
+    let all: [Row; 7] = [
+        (written, &[&[Read]], 3, &[RwsemSleepReader]),
+        (written, &[&[Write]], 3, &[RwsemSleepWriter]),
+        (read, &[&[Write]], 3, &[RwsemSleepWriter, RwsemWakeWriter]),
+        (written, &[&[Read], &[Read]], 2, &[RwsemSleepReader]),
+        (written, &[&[Read], &[Write]], 2, &[RwsemSleepReader, RwsemSleepWriter]),
+        (read, &[&[Write], &[Read]], 2, &[RwsemSleepReader, RwsemSleepWriter]),
+        (written, &[&[Downgrade], &[Read]], 1, &[RwsemSleepReader, RwsemSleepWriter]),
+    ];
+    let model = |(model, acts, preemptions, reaches): Row| {
+        let model = model(&format!("{name}: {key} {to}"), acts, Some(preemptions));
+        model.of_lock_with(name, key, to).reaching(reaches)
+    };
+    all.map(model).into()
+}
+
+/// The models of std's reader-writer lock. Waiters do not look before they sleep, as in [`std`].
+pub fn std_rwlock(name: &str) -> Vec<Model> {
+    sleeping::<StdRwLock<Loom, Switched<Loom>>>(name, "looks", "0")
+}
+
+/// The models of parking_lot's reader-writer lock. Waiters park at once.
+pub fn parking_lot_rwlock(name: &str) -> Vec<Model> {
+    sleeping::<ParkingLotRwLock<Loom, Switched<Loom>>>(name, "rounds", "0")
 }
