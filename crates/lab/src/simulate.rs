@@ -26,8 +26,8 @@ use seating::Seating;
 pub use seating::Start;
 pub use workload::AnyWorkload;
 pub use workloads::{
-    Context1, Jobs, Locktorture, MutexSection, Partners, ReadRandom, Sections, Statistics, WORKLOADS,
-    WillItScale, workloads,
+    Context1, Jobs, Locktorture, MutexSection, Partners, ReadRandom, RwSection, Sections, Statistics,
+    WORKLOADS, WillItScale, workloads,
 };
 
 /// A failed check of a run. The seed repeats the run.

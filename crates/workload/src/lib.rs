@@ -12,6 +12,7 @@ pub mod locktorture;
 pub mod mutex_section;
 mod observer;
 pub mod readrandom;
+pub mod rw_section;
 pub mod sections;
 pub mod will_it_scale;
 

@@ -6,8 +6,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use nearlock_core::platform::{Atomic, Platform};
 use nearlock_core::raw::RawLock;
 
-use crate::Observer;
 use crate::locktorture::OwnLine;
+use crate::{Gate, Observer};
 
 /// Limit of the number of lines of a section.
 pub const LINES_MAX: usize = 16;
@@ -95,6 +95,36 @@ impl<P: Platform, L: RawLock> LockedLines<P, L> {
         observer.releasing();
         // SAFETY: locked above with this node.
         unsafe { self.lock.0.unlock(node) };
+    }
+}
+
+impl<P: Platform, G: Gate> LockedLines<P, G> {
+    /// A reader's section of this many lines that does `work`. Returns whether there was no writer
+    /// at the same time.
+    ///
+    /// # Safety
+    ///
+    /// As for [`section`](Self::section).
+    ///
+    /// # Panics
+    ///
+    /// As [`section`](Self::section).
+    pub unsafe fn shared_section(
+        &self,
+        node: &G::Node,
+        lines: usize,
+        observer: &mut impl Observer,
+        work: impl FnOnce(),
+    ) -> bool {
+        observer.waiting();
+        // SAFETY: by the caller's promise.
+        unsafe { self.lock.0.lock_shared(node) };
+        observer.acquired_shared();
+        let is_whole = self.lines.read(lines, work);
+        observer.releasing_shared();
+        // SAFETY: locked above with this node.
+        unsafe { self.lock.0.unlock_shared(node) };
+        is_whole
     }
 }
 

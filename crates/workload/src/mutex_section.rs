@@ -89,8 +89,7 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     /// Thinks, locks, works and unlocks until the observer ends the run.
     pub fn run(&mut self, observer: &mut impl Observer) {
         loop {
-            let think = self.think();
-            think.pass::<P>();
+            self.params.think.exponential(self.rng.next_u64()).pass::<P>();
             self.section(observer);
             if !observer.goes_on() {
                 return;
@@ -117,22 +116,6 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
         let permille = self.params.long.permille;
         permille > 0 && self.rng.next_u64() % 1000 < permille
     }
-
-    /// The length of the next think time.
-    fn think(&mut self) -> WorkLength {
-        let WorkLength { ns, turns } = self.params.think;
-        let times = exponential(self.rng.next_u64());
-        let times_of = |mean: u64| (mean as f64 * times) as u64;
-        WorkLength { ns: times_of(ns), turns: times_of(turns) }
-    }
-}
-
-/// A number of an exponential distribution with mean 1, from a uniformly distributed number.
-fn exponential(random: u64) -> f64 {
-    const STEPS: f64 = (1_u64 << 53) as f64;
-    // Uniform in the interval from 0 (exclusive) to 1 (inclusive).
-    let uniform = ((random >> 11) + 1) as f64 / STEPS;
-    -uniform.ln()
 }
 
 #[cfg(test)]
@@ -217,18 +200,6 @@ mod tests {
         let first = Xoshiro256PlusPlus::seed_from_u64(7).next_u64();
         assert_eq!(number_after(0), first);
         assert_ne!(number_after(1), first);
-    }
-
-    #[test]
-    fn thinking_is_exponential() {
-        const DRAWS: u32 = 100_000;
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-        let drawn: Vec<f64> = (0..DRAWS).map(|_| exponential(rng.next_u64())).collect();
-        let mean = drawn.iter().sum::<f64>() / f64::from(DRAWS);
-        let share_above_two = drawn.iter().filter(|&&times| times > 2.0).count() as f64 / f64::from(DRAWS);
-        assert!((mean - 1.0).abs() < 0.02, "{mean}");
-        assert!((share_above_two - (-2.0_f64).exp()).abs() < 0.01, "{share_above_two}");
-        assert!(exponential(0).is_finite() && exponential(u64::MAX) == 0.0);
     }
 
     #[test]

@@ -58,6 +58,14 @@ impl WorkLength {
         value.wrapping_add(worked).wrapping_sub(black_box(worked))
     }
 
+    /// The work multiplied by a number of an exponential distribution with mean 1, which follows
+    /// from the uniformly distributed `random`.
+    pub(crate) fn exponential(self, random: u64) -> Self {
+        let times = exponential(random);
+        let part = |mean: u64| (mean as f64 * times) as u64;
+        Self { ns: part(self.ns), turns: part(self.turns) }
+    }
+
     /// One of `parts` equal parts.
     pub(crate) fn divided(self, parts: u64) -> Self {
         Self { ns: self.ns / parts, turns: self.turns / parts }
@@ -68,6 +76,14 @@ impl WorkLength {
         let part = |whole: u64| whole / 2 + ((u128::from(whole) * u128::from(random)) >> 32) as u64;
         Self { ns: part(self.ns), turns: part(self.turns) }
     }
+}
+
+/// A number of an exponential distribution with mean 1, from a uniformly distributed number.
+fn exponential(random: u64) -> f64 {
+    const STEPS: f64 = (1_u64 << 53) as f64;
+    // Uniform in the interval from 0 (exclusive) to 1 (inclusive).
+    let uniform = ((random >> 11) + 1) as f64 / STEPS;
+    -uniform.ln()
 }
 
 /// Executes `n` turns of a chain of a multiplication and an addition, each of which needs the
@@ -342,6 +358,18 @@ mod tests {
         for turns in [0, 1, 1000] {
             assert_eq!(WorkLength { ns: 1, turns }.pass_on::<Os>(u64::MAX), u64::MAX);
         }
+    }
+
+    #[test]
+    fn thinking_is_exponential() {
+        const DRAWS: u32 = 100_000;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let drawn: Vec<f64> = (0..DRAWS).map(|_| exponential(rng.next_u64())).collect();
+        let mean = drawn.iter().sum::<f64>() / f64::from(DRAWS);
+        let share_above_two = drawn.iter().filter(|&&times| times > 2.0).count() as f64 / f64::from(DRAWS);
+        assert!((mean - 1.0).abs() < 0.02, "{mean}");
+        assert!((share_above_two - (-2.0_f64).exp()).abs() < 0.01, "{share_above_two}");
+        assert!(exponential(0).is_finite() && exponential(u64::MAX) == 0.0);
     }
 
     #[test]

@@ -33,6 +33,27 @@ const ALGORITHMS: &str = "ttas,ticket,clh,hmcs,cohort,glibc-mutex,qspinlock,qspi
     linux-counter-mutex,rwsem-xadd,linux-mutex,rwsem,freebsd-mtx,freebsd-spin-mtx,freebsd-rw,freebsd-lockmgr,\
     near-mutex,near-condvar";
 
+/// The locks with which the workload for readers is run: those of users' programs.
+const OF_READERS: &str = "near-rwlock,glibc-rwlock,std-rwlock-protocol,parking-lot-0.13-rwlock-protocol";
+
+/// The setups for these locks. The control has only readers.
+const READERS: &[(&str, Setup)] = &[
+    (
+        OF_READERS,
+        Setup { machine: MACHINE, workload: "rw-section", threads: "2,20,72", flags: " --lockstat" },
+    ),
+    (OF_READERS, Setup { machine: SMALL_MACHINE, workload: "rw-section", threads: "3,9,32", flags: "" }),
+    (
+        "lock-none",
+        Setup {
+            machine: MACHINE,
+            workload: "rw-section",
+            threads: "2,20,72",
+            flags: " --set rw-section.read-percent=100",
+        },
+    ),
+];
+
 /// The locks with which other settings are run.
 const FEW: &str = "qspinlock,cna,linux-mutex,near-mutex";
 
@@ -137,6 +158,9 @@ pub(super) fn runs(lists: &Lists) -> Vec<String> {
             let soon = if family == "control" { SOON } else { "" };
             runs.push(simulate(machine, workload, lock, threads, &format!("{WINDOW}{soon}{flags}")));
         }
+    }
+    for (locks, Setup { machine, workload, threads, flags }) in READERS {
+        runs.push(simulate(machine, workload, locks, threads, &format!("{WINDOW}{flags}")));
     }
     runs.extend(with_settings(settings, workloads));
     runs

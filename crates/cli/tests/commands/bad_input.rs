@@ -134,6 +134,18 @@ fn numbers() {
             format!("{SIMULATE} --workload mutex-section --set mutex-section.away=spin"),
             vec!["sleep or compute", "`spin`"],
         ),
+        (
+            format!("{SIMULATE} --workload rw-section --set rw-section.read-percent=101"),
+            vec!["rw-section.read-percent", "0 to 100 %"],
+        ),
+        (
+            format!("{SIMULATE} --workload rw-section --set rw-section.read-lines=0"),
+            vec!["rw-section.read-lines", "1 to 16 lines"],
+        ),
+        (
+            format!("{SIMULATE} --workload rw-section --set rw-section.write-lines=17"),
+            vec!["rw-section.write-lines", "1 to 16 lines"],
+        ),
         (format!("{simulate} --workload context1 --threads 4,5"), vec!["--threads 5", "multiple of 2"]),
         (format!("{SIMULATE} --seeds 0"), vec!["--seeds", "'0'", "1 to 10000"]),
         (format!("{SIMULATE} --seeds 20000"), vec!["--seeds", "1 to 10000"]),

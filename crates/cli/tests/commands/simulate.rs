@@ -122,6 +122,22 @@ fn a_holder_that_computes_takes_cpu_time_and_one_that_sleeps_takes_none() {
     assert!(cpu_ns("sleep") < 5_000.0 && cpu_ns("compute") > 50_000.0);
 }
 
+/// Sections that only read are compared with the same sections without a lock. With sections that
+/// write, that is a fault.
+#[test]
+fn readers_are_compared_with_no_lock() {
+    let args = "simulate --machine haswell-ex-4s --workload rw-section --threads 16 --format json \
+                --set simulation.warm-up-ns=1ms --set simulation.window-ns=1ms";
+    let reads = format!("{args} --lock lock-none,near-rwlock,glibc-rwlock,std-rwlock-protocol");
+    let out = success(&format!("{reads} --set rw-section.read-percent=100"));
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&out).expect("JSON");
+    let ops: Vec<_> = rows.iter().map(|row| row["ops_per_us"].as_f64().expect("a number")).collect();
+    assert!(ops[1] > 0.95 * ops[0] && ops[2] < 0.5 * ops[0] && ops[3] < 0.5 * ops[0], "{ops:?}");
+    let writes = nearlock(&format!("{args} --lock lock-none --set rw-section.read-percent=50"));
+    let is_told = ["lock-none, 16 threads", "exclusion violated"].map(|text| writes.err.contains(text));
+    assert_eq!((writes.code, is_told), (1, [true; 2]), "{}", writes.err);
+}
+
 #[test]
 fn csv_has_the_same_figures() {
     let args = format!("{SIMULATE} --lock mcs --threads 4");

@@ -6,6 +6,7 @@ mod jobs;
 mod locktorture;
 mod mutex_section;
 mod readrandom;
+mod rw_section;
 mod sections;
 mod will_it_scale;
 
@@ -16,6 +17,7 @@ pub use jobs::Jobs;
 pub use locktorture::{Locktorture, Statistics};
 pub use mutex_section::MutexSection;
 pub use readrandom::ReadRandom;
+pub use rw_section::RwSection;
 pub use sections::Sections;
 pub use will_it_scale::WillItScale;
 
@@ -26,6 +28,7 @@ pub const WORKLOADS: &[&[&dyn AnyWorkload]] = &[
     &[&Locktorture::DEFAULT],
     &[&Sections::DEFAULT],
     &[&MutexSection::DEFAULT],
+    &[&RwSection::DEFAULT],
     &[&Context1::DEFAULT],
     &family(&WillItScale::ALL),
     &[&ReadRandom::DEFAULT],
