@@ -173,6 +173,14 @@ impl Machine {
                 }
                 Step::Horizon | Step::Empty => {
                     let engine = &mut *self.inner.engine.borrow_mut();
+                    if step == Step::Horizon && engine.unfinished() == 0 {
+                        // Only time limits of sleeps that have ended are left.
+                        engine.set_horizon(u64::MAX);
+                        step = engine.run();
+                        if step == Step::Empty {
+                            continue;
+                        }
+                    }
                     engine.pause(step);
                     return match (step, engine.unfinished()) {
                         (Step::Horizon, _) => Pause::Time,

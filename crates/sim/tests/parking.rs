@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::platform::{Atomic, Clock, Park, Platform, Work};
+use nearlock_core::platform::{Atomic, Clock, Park, ParkTimeout, Platform, Work};
 use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{Machine, Pause, Sim};
 
@@ -70,4 +70,33 @@ fn only_so_many_are_woken_the_first_to_sleep_first() {
     machine.spawn(9, 10_000, move || Sim::unpark(&raw const **word, 2));
     assert_eq!(machine.run_until(1_000_000), Pause::Deadlock(1));
     assert_eq!(*woken.borrow(), [0, 1]);
+}
+
+#[test]
+fn a_machine_whose_tasks_have_ended_does_not_wait_for_the_limits_of_their_sleeps() {
+    const LIMIT_NS: u64 = 1_000_000_000;
+    let machine = machine();
+    let word = Rc::new(machine.place(0, Word::ZERO));
+    let theirs = word.clone();
+    machine.spawn(0, 0, move || Sim::park_until(&theirs, 0, LIMIT_NS));
+    machine.spawn(70, 0, move || {
+        Sim::busy_ns(10_000);
+        word.store(1, Relaxed);
+        Sim::unpark(&raw const **word, 1);
+    });
+    assert_eq!(machine.run_until(LIMIT_NS / 10), Pause::Finished);
+}
+
+#[test]
+fn whether_a_task_was_woken_is_known() {
+    let machine = machine();
+    let word = Rc::new(machine.place(0, Word::ZERO));
+    let theirs = word.clone();
+    machine.spawn(0, 0, move || Sim::park(&theirs, 0));
+    machine.spawn(70, 0, move || {
+        Sim::busy_ns(10_000);
+        assert!(Sim::unpark_one(&raw const **word));
+        assert!(!Sim::unpark_one(&raw const **word));
+    });
+    assert_eq!(machine.run_until(1_000_000), Pause::Finished);
 }
