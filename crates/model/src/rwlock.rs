@@ -324,6 +324,35 @@ fn released_elsewhere<M: Mode>(name: &str, sent: Sent, preemptions: usize) -> Mo
     })
 }
 
+/// The first thread writes, and goes on as an upgradable reader. Another thread reads meanwhile, so
+/// that any thread may release it.
+fn written_upgradably<M: Mode>(name: &str, preemptions: usize) -> Model {
+    let title =
+        format!("{name}: {}: a write that becomes an upgradable read | a read for any thread", M::NAME);
+    Model::new(title, 2, Some(preemptions), move || {
+        let shared = Arc::new(State::<Loom, M>::default());
+        let mut others = Others::<Loom>::default();
+        let reader = shared.clone();
+        others.spawn(in_slot(1), move || {
+            // SAFETY: what is locked is unlocked; also below. Without a limit no call gives up.
+            unsafe { _ = reader.lock.0.lock_shared_counted_within(&Limit::NONE) };
+            reader.count.look();
+            // SAFETY: as above.
+            unsafe { reader.lock.0.unlock_shared_counted() };
+        });
+        // SAFETY: as above.
+        unsafe { shared.lock.lock(&()) };
+        shared.count.add_one();
+        // SAFETY: as above.
+        unsafe {
+            shared.lock.0.downgrade_to_upgradable();
+            shared.lock.0.unlock_upgradable();
+        }
+        others.join();
+        assert!(shared.try_section(), "the lock is free at last");
+    })
+}
+
 /// Reads recursively, and returns how many writes there have been.
 fn read_recursively<E: Engine, M: Mode>(shared: &State<E, M>) -> u32 {
     // SAFETY: unlocked below. Without a limit it does not give up.
@@ -392,6 +421,7 @@ fn fresh(name: &str) -> Vec<Model> {
         acting::<Loom, Lock>(name, &[&[Write, Read, Read], &[Read]], Some(1)),
         read_at_first::<Loom, Lock>(name, &[&[Write]], Some(3)),
         released_elsewhere::<Fresh>(lock, Sent::Read, 3),
+        written_upgradably::<Fresh>(lock, 2),
         released_elsewhere::<Fresh>(lock, Sent::Downgrade, 2),
         released_elsewhere::<Fresh>(lock, Sent::DowngradeUpgradable, 2),
     ]

@@ -310,9 +310,9 @@ pub mod poison;
 mod pool;
 pub mod process;
 pub mod raw;
+mod semaphore;
 #[cfg(feature = "send_guard")]
 pub mod send;
-mod semaphore;
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use cancellation::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};

@@ -180,7 +180,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Lets no more readers in. Readers that are in can be seen afterwards.
     fn close_behind_fence(&self) {
         self.close();
-        // Ordering: SeqCst, for Dekker's pattern, with `enters_counted`: the lock is closed before
+        // Ordering: SeqCst, for Dekker's pattern, with `enters_if`: the lock is closed before
         // it, and the count is read after it.
         P::fence(SeqCst);
     }

@@ -61,7 +61,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // SAFETY: the caller releases it.
         unsafe { self.mutex.lock_within(&(), limit)? };
-        // Ordering: SeqCst, for Dekker's pattern, with `enters_counted` and `enters_fenced`: we
+        // Ordering: SeqCst, for Dekker's pattern, with `enters_if` and `enters_fenced`: we
         // have the mutex before it, and read the count and the lines after it.
         P::fence(SeqCst);
         if self.is_empty_for_sure() { Ok(()) } else { self.drain(limit) }
@@ -149,7 +149,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             if !self.end_draining() {
                 return Ok(());
             }
-            // Ordering: SeqCst, for Dekker's pattern, with `enters_counted`: no more readers are
+            // Ordering: SeqCst, for Dekker's pattern, with `enters_if`: no more readers are
             // let in before it, and the count is read after it.
             P::fence(SeqCst);
         }
