@@ -332,7 +332,7 @@ pub fn diagnose<T: ?Sized>(mutex: &Mutex<T>) -> Diagnosis {
 const _: () = assert!(size_of::<Mutex<()>>() == 4);
 const _: () = assert!(size_of::<MutexGuard<'_, u8>>() == size_of::<usize>());
 const _: () = assert!(size_of::<FairMutex<()>>() == 4);
-const _: () = assert!(size_of::<ReentrantMutex<()>>() == 2 * size_of::<usize>() + 8);
+const _: () = assert!(size_of::<ReentrantMutex<()>>() == 3 * size_of::<usize>());
 const _: () = assert!(size_of::<RwLock<()>>() == 32);
 const _: () = assert!(size_of::<RecursiveRwLock<()>>() == 32);
 const _: () = assert!(size_of::<RwLockReadGuard<'_, u8>>() == size_of::<usize>());
