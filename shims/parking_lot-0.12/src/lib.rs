@@ -19,7 +19,7 @@
 //! The features are those of parking_lot. `arc_lock`, `owning_ref` and `serde` do what they do
 //! there. The others change nothing:
 //!
-//! - `deadlock_detection`: nearlock does not record who holds a lock. The functions of the module
+//! - `deadlock_detection`: these locks do not record who holds them. The functions of the module
 //!   `deadlock` exist and find no deadlock.
 //! - `send_guard`: guards stay on their thread. Code that sends them to another does not compile.
 //! - `hardware-lock-elision`: no lock of nearlock uses transactional memory.
