@@ -152,8 +152,8 @@ guarded_rw! {
     ///
     /// Space: 32 bytes and the data. Each thread that reads has 64 bytes, for all locks.
     ///
-    /// Readers: if a lock has been read 512 times since it was last written, a read is a plain
-    /// store and a load or two of memory that no other reader writes to. If there are fewer reads
+    /// Readers: let a lock have been read 512 times since it was last written. Then a read is a
+    /// plain store and a load or two, and no other reader writes to that memory. If there are fewer reads
     /// between two writes, a read is also a fence, and below 64 it adds to a count in the lock. The
     /// next writer then interrupts all running threads of the process once (membarrier), at most
     /// every 0.1 ms for each lock.
