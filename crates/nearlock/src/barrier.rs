@@ -59,6 +59,7 @@ impl Barrier {
 
     /// Waits until as many threads have arrived as the barrier is for. One of them is the leader.
     /// Then the barrier can be used again.
+    #[inline]
     pub fn wait(&self) -> BarrierWaitResult {
         let mut state = self.state.lock();
         state.arrived += 1;
@@ -76,6 +77,7 @@ impl Barrier {
 
 /// Never blocks. Says nothing about the state.
 impl fmt::Debug for Barrier {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Barrier").finish_non_exhaustive()
     }
@@ -84,12 +86,14 @@ impl fmt::Debug for Barrier {
 impl BarrierWaitResult {
     /// Whether this is the leader: exactly one of the threads that waited together.
     #[must_use]
+    #[inline]
     pub const fn is_leader(&self) -> bool {
         self.0
     }
 }
 
 impl fmt::Debug for BarrierWaitResult {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BarrierWaitResult").field("is_leader", &self.is_leader()).finish()
     }

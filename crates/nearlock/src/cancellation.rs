@@ -39,6 +39,7 @@ pub struct Cancellation(parking::Cancellation<Os>);
 
 impl Cancellation {
     /// Creates a `Cancellation` that is not cancelled.
+    #[inline]
     pub const fn new() -> Self {
         Self(parking::Cancellation::new())
     }
@@ -61,16 +62,19 @@ impl Cancellation {
     }
 
     #[cfg(feature = "collection")]
+    #[inline]
     pub(crate) const fn raw(&self) -> &parking::Cancellation<Os> {
         &self.0
     }
 
+    #[inline]
     pub(crate) fn limit(&self) -> Limit<'_, Os> {
         Limit { until_ns: None, cancellation: Some(&self.0) }
     }
 }
 
 impl fmt::Debug for Cancellation {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cancellation").field("is_cancelled", &self.is_cancelled()).finish()
     }
@@ -81,6 +85,7 @@ impl fmt::Debug for Cancellation {
 pub struct Cancelled;
 
 impl fmt::Display for Cancelled {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the wait for a lock was cancelled")
     }
@@ -111,6 +116,7 @@ impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> LockCancel
     where
         Self: 'a;
 
+    #[inline]
     fn lock_cancellable<'a>(&'a self, by: &Cancellation) -> Result<Self::Guard<'a>, Cancelled> {
         // SAFETY: the raw mutex is only locked here, and the guard unlocks it.
         let raw = unsafe { self.raw() };
@@ -170,6 +176,7 @@ impl<L: RawTimedRwLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> RwLockCa
     where
         Self: 'a;
 
+    #[inline]
     fn read_cancellable<'a>(&'a self, by: &Cancellation) -> Result<Self::ReadGuard<'a>, Cancelled> {
         // SAFETY: the raw lock is only locked here, and the guard unlocks it. The same holds below.
         let raw = unsafe { self.raw() };
@@ -180,6 +187,7 @@ impl<L: RawTimedRwLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> RwLockCa
         Ok(unsafe { self.make_read_guard_unchecked(GuardNoSend::new()) })
     }
 
+    #[inline]
     fn write_cancellable<'a>(&'a self, by: &Cancellation) -> Result<Self::WriteGuard<'a>, Cancelled> {
         // SAFETY: as above.
         let raw = unsafe { self.raw() };

@@ -110,6 +110,7 @@ const DONE: u8 = 3;
 struct Poisons<'a>(&'a AtomicU8);
 
 impl Drop for Poisons<'_> {
+    #[inline]
     fn drop(&mut self) {
         // Ordering: Release, pairs with the Acquire in `state`: what the closure did before it
         // panicked happens before what follows there.
@@ -219,6 +220,7 @@ impl Once {
     }
 
     /// Runs the closure, and notes the states. No other closure runs meanwhile.
+    #[inline]
     fn run(&self, f: impl FnOnce()) {
         // Relaxed: nothing is read through it.
         self.state.store(IN_PROGRESS, Relaxed);
@@ -232,6 +234,7 @@ impl Once {
 }
 
 impl Default for Once {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -239,6 +242,7 @@ impl Default for Once {
 
 /// Has the state.
 impl fmt::Debug for Once {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Once").field("state", &self.state()).finish()
     }

@@ -59,24 +59,29 @@ pub use std::sync::{
 struct Poison(AtomicBool);
 
 impl Poison {
+    #[inline]
     const fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
+    #[inline]
     fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
     /// The mark of a guard that begins now.
+    #[inline]
     fn mark(&self) -> Mark<'_> {
         Mark { poison: self, was_panicking: thread::panicking() }
     }
 
     /// An error with the value if the lock is poisoned.
+    #[inline]
     fn result<T>(&self, value: T) -> LockResult<T> {
         if self.is_set() { Err(PoisonError::new(value)) } else { Ok(value) }
     }
@@ -90,6 +95,7 @@ struct Mark<'a> {
 }
 
 impl Drop for Mark<'_> {
+    #[inline]
     fn drop(&mut self) {
         if !self.was_panicking && thread::panicking() {
             self.poison.0.store(true, Ordering::Relaxed);

@@ -82,6 +82,7 @@ struct State {
 
 impl State {
     /// Takes the permits, if there are enough and no thread waits.
+    #[inline]
     fn take(&mut self, permits: usize) -> bool {
         let can = permits == 0 || self.queue.is_empty() && permits <= self.available;
         if can {
@@ -91,6 +92,7 @@ impl State {
     }
 
     /// Gives permits to the waiters that they suffice for: restores 1.
+    #[inline]
     fn serve(&mut self) {
         while let Some(permits) = self.queue.first_request()
             && permits <= self.available
@@ -152,6 +154,7 @@ impl Semaphore {
     /// let two = semaphore.acquire_many(2);
     /// assert_eq!((two.permits(), semaphore.available_permits()), (2, 1));
     /// ```
+    #[inline]
     pub fn acquire_many(&self, permits: usize) -> SemaphoreGuard<'_> {
         // Without a limit it returns only with the permits.
         _ = self.acquire_within(permits, &Limit::NONE);
@@ -171,17 +174,20 @@ impl Semaphore {
     /// assert!(semaphore.try_acquire_many(4).is_none());
     /// assert_eq!(semaphore.try_acquire_many(3).map(|guard| guard.permits()), Some(3));
     /// ```
+    #[inline]
     pub fn try_acquire_many(&self, permits: usize) -> Option<SemaphoreGuard<'_>> {
         let took = self.state.lock().take(permits);
         took.then(|| SemaphoreGuard { semaphore: self, permits })
     }
 
     /// Acquires one permit. Waits for it for this time at most.
+    #[inline]
     pub fn try_acquire_for(&self, timeout: Duration) -> Option<SemaphoreGuard<'_>> {
         self.try_acquire_many_for(1, timeout)
     }
 
     /// Acquires one permit. Waits for it until this moment at most.
+    #[inline]
     pub fn try_acquire_until(&self, timeout: Instant) -> Option<SemaphoreGuard<'_>> {
         self.try_acquire_many_until(1, timeout)
     }
@@ -195,11 +201,13 @@ impl Semaphore {
     /// assert!(semaphore.try_acquire_many_for(3, Duration::ZERO).is_some());
     /// assert!(semaphore.try_acquire_many_for(4, Duration::from_millis(1)).is_none());
     /// ```
+    #[inline]
     pub fn try_acquire_many_for(&self, permits: usize, timeout: Duration) -> Option<SemaphoreGuard<'_>> {
         self.guard_within(permits, &within(timeout)).ok()
     }
 
     /// Acquires this number of permits, all at once. Waits for them until this moment at most.
+    #[inline]
     pub fn try_acquire_many_until(&self, permits: usize, timeout: Instant) -> Option<SemaphoreGuard<'_>> {
         self.guard_within(permits, &until(timeout)).ok()
     }
@@ -209,6 +217,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Cancelled`], if the wait was cancelled. It has acquired nothing then.
+    #[inline]
     pub fn acquire_cancellable(&self, by: &Cancellation) -> Result<SemaphoreGuard<'_>, Cancelled> {
         self.acquire_many_cancellable(1, by)
     }
@@ -219,6 +228,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Cancelled`], if the wait was cancelled. It has acquired nothing then.
+    #[inline]
     pub fn acquire_many_cancellable(
         &self,
         permits: usize,
@@ -229,6 +239,7 @@ impl Semaphore {
 
     /// The number of permits that no thread has, at this moment. It waits for the mutex inside,
     /// which no thread keeps for long.
+    #[inline]
     pub fn available_permits(&self) -> usize {
         self.state.lock().available
     }
@@ -245,6 +256,7 @@ impl Semaphore {
     ///
     /// If all permits, those that threads have included, would be more than [`usize::MAX`]. The
     /// semaphore has not changed then.
+    #[inline]
     pub fn add_permits(&self, permits: usize) {
         let mut state = self.state.lock();
         let Some(total) = state.total.checked_add(permits) else {
@@ -256,10 +268,12 @@ impl Semaphore {
         state.serve();
     }
 
+    #[inline]
     fn guard_within(&self, permits: usize, limit: &Limit<'_, Os>) -> Result<SemaphoreGuard<'_>, GaveUp> {
         self.acquire_within(permits, limit).map(|()| SemaphoreGuard { semaphore: self, permits })
     }
 
+    #[inline]
     fn acquire_within(&self, permits: usize, limit: &Limit<'_, Os>) -> Result<(), GaveUp> {
         let mut state = self.state.lock();
         if state.take(permits) { Ok(()) } else { Self::wait(&mut state, permits, limit) }
@@ -267,6 +281,7 @@ impl Semaphore {
 
     /// Waits in the queue for permits.
     #[cold]
+    #[inline]
     fn wait(state: &mut MutexGuard<'_, State>, permits: usize, limit: &Limit<'_, Os>) -> Result<(), GaveUp> {
         let waiter = Waiter::new(permits);
         // SAFETY: the waiter stays here until it has been granted its permits, or has left. Both
@@ -290,6 +305,7 @@ impl Semaphore {
 
 impl fmt::Debug for Semaphore {
     /// Never blocks.
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Semaphore");
         match self.state.try_lock() {
@@ -314,6 +330,7 @@ impl SemaphoreGuard<'_> {
     /// semaphore.acquire().forget();
     /// assert_eq!(semaphore.available_permits(), 1);
     /// ```
+    #[inline]
     pub fn forget(mut self) {
         self.semaphore.state.lock().total -= self.permits;
         self.permits = 0;
@@ -321,6 +338,7 @@ impl SemaphoreGuard<'_> {
 }
 
 impl Drop for SemaphoreGuard<'_> {
+    #[inline]
     fn drop(&mut self) {
         if self.permits != 0 {
             let mut state = self.semaphore.state.lock();
@@ -332,6 +350,7 @@ impl Drop for SemaphoreGuard<'_> {
 }
 
 impl fmt::Debug for SemaphoreGuard<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SemaphoreGuard").field("permits", &self.permits).finish_non_exhaustive()
     }

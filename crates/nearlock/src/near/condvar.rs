@@ -89,6 +89,7 @@ pub use crate::lock_api::WaitTimeoutResult;
 impl RawCondvar {
     /// As [`wait_within`](Self::wait_within), with the mutex of this guard. It is held afterwards
     /// in all cases.
+    #[inline]
     pub(crate) fn wait_with<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -194,6 +195,7 @@ pub trait WaitCancellable {
 }
 
 impl WaitCancellable for Condvar {
+    #[inline]
     fn wait_cancellable<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,

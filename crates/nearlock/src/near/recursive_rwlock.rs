@@ -13,11 +13,13 @@ use crate::lock_api::{
 use crate::raw::timed::{until, within};
 
 impl RawRwLock {
+    #[inline]
     pub(super) fn lock_recursive_within(&self, limit: &Limit<'_, Os>) -> bool {
         // SAFETY: the caller, in this module, makes a guard of it.
         unsafe { self.0.lock_shared_recursive_within(limit) }.is_ok()
     }
 
+    #[inline]
     pub(super) fn try_lock_recursive(&self) -> bool {
         // SAFETY: as above.
         unsafe { self.0.try_lock_shared_recursive() }
@@ -78,6 +80,7 @@ impl<T: ?Sized> ReadRecursive for RwLock<T> {
     where
         Self: 'a;
 
+    #[inline]
     fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
         // SAFETY: the raw lock is only locked here, and the guard unlocks it. The same holds below.
         // Without a limit it returns only with the lock.
@@ -86,6 +89,7 @@ impl<T: ?Sized> ReadRecursive for RwLock<T> {
         unsafe { self.make_read_guard_unchecked(GuardNoSend::new()) }
     }
 
+    #[inline]
     fn try_read_recursive(&self) -> Option<RwLockReadGuard<'_, T>> {
         // SAFETY: as above.
         let is_locked = unsafe { self.raw() }.try_lock_recursive();
@@ -93,6 +97,7 @@ impl<T: ?Sized> ReadRecursive for RwLock<T> {
         is_locked.then(|| unsafe { self.make_read_guard_unchecked(GuardNoSend::new()) })
     }
 
+    #[inline]
     fn try_read_recursive_for(&self, timeout: Duration) -> Option<RwLockReadGuard<'_, T>> {
         // SAFETY: as above.
         let is_locked = unsafe { self.raw() }.lock_recursive_within(&within(timeout));
@@ -100,6 +105,7 @@ impl<T: ?Sized> ReadRecursive for RwLock<T> {
         is_locked.then(|| unsafe { self.make_read_guard_unchecked(GuardNoSend::new()) })
     }
 
+    #[inline]
     fn try_read_recursive_until(&self, timeout: Instant) -> Option<RwLockReadGuard<'_, T>> {
         // SAFETY: as above.
         let is_locked = unsafe { self.raw() }.lock_recursive_within(&until(timeout));
@@ -180,6 +186,7 @@ unsafe impl RawRwLockFair for RawRwLockRecursive {
         unsafe { self.0.unlock_exclusive_fair(guard) };
     }
 
+    #[inline]
     unsafe fn bump_exclusive(&self, guard: &mut GuardNoSend) {
         // SAFETY: as above.
         unsafe { self.0.bump_exclusive(guard) };
@@ -200,18 +207,22 @@ unsafe impl RawRwLockTimed for RawRwLockRecursive {
     type Duration = Duration;
     type Instant = Instant;
 
+    #[inline]
     fn try_lock_shared_for(&self, timeout: Duration) -> Option<GuardNoSend> {
         self.0.lock_recursive_within(&within(timeout)).then(GuardNoSend::new)
     }
 
+    #[inline]
     fn try_lock_shared_until(&self, timeout: Instant) -> Option<GuardNoSend> {
         self.0.lock_recursive_within(&until(timeout)).then(GuardNoSend::new)
     }
 
+    #[inline]
     fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<GuardNoSend> {
         RawRwLockTimed::try_lock_exclusive_for(&self.0, timeout)
     }
 
+    #[inline]
     fn try_lock_exclusive_until(&self, timeout: Instant) -> Option<GuardNoSend> {
         RawRwLockTimed::try_lock_exclusive_until(&self.0, timeout)
     }
@@ -276,14 +287,17 @@ unsafe impl RawRwLockUpgradeDowngrade for RawRwLockRecursive {
 
 // SAFETY: as above.
 unsafe impl RawRwLockUpgradeTimed for RawRwLockRecursive {
+    #[inline]
     fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<GuardNoSend> {
         RawRwLockUpgradeTimed::try_lock_upgradable_for(&self.0, timeout)
     }
 
+    #[inline]
     fn try_lock_upgradable_until(&self, timeout: Instant) -> Option<GuardNoSend> {
         RawRwLockUpgradeTimed::try_lock_upgradable_until(&self.0, timeout)
     }
 
+    #[inline]
     unsafe fn try_upgrade_for(
         &self,
         guard: GuardNoSend,
@@ -293,6 +307,7 @@ unsafe impl RawRwLockUpgradeTimed for RawRwLockRecursive {
         unsafe { RawRwLockUpgradeTimed::try_upgrade_for(&self.0, guard, timeout) }
     }
 
+    #[inline]
     unsafe fn try_upgrade_until(
         &self,
         guard: GuardNoSend,

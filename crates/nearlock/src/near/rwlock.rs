@@ -29,6 +29,7 @@ unsafe impl lock_api::RawRwLockFair for RawRwLock {
         unsafe { self.0.unlock_fair() };
     }
 
+    #[inline]
     unsafe fn bump_exclusive(&self, _guard: &mut GuardNoSend) {
         // SAFETY: as above.
         unsafe { self.0.bump() };
@@ -100,12 +101,14 @@ unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
 }
 
 impl RawRwLock {
+    #[inline]
     fn upgradable_within(&self, limit: &Limit<'_, Os>) -> Option<GuardNoSend> {
         // SAFETY: the guard releases it.
         unsafe { self.0.lock_upgradable_within(limit) }.is_ok().then(GuardNoSend::new)
     }
 
     /// Safety: the caller has an upgradable acquisition.
+    #[inline]
     unsafe fn upgraded_within(
         &self,
         guard: GuardNoSend,
@@ -118,14 +121,17 @@ impl RawRwLock {
 
 // SAFETY: a waiter that gives up has no new acquisition, and keeps the one it had.
 unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
+    #[inline]
     fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<GuardNoSend> {
         self.upgradable_within(&within(timeout))
     }
 
+    #[inline]
     fn try_lock_upgradable_until(&self, timeout: Instant) -> Option<GuardNoSend> {
         self.upgradable_within(&until(timeout))
     }
 
+    #[inline]
     unsafe fn try_upgrade_for(
         &self,
         guard: GuardNoSend,
@@ -135,6 +141,7 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
         unsafe { self.upgraded_within(guard, &within(timeout)) }
     }
 
+    #[inline]
     unsafe fn try_upgrade_until(
         &self,
         guard: GuardNoSend,

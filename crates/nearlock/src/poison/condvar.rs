@@ -29,6 +29,7 @@ fn after_timed<T: ?Sized>(
 
 impl Condvar {
     /// Creates a condition variable without waiters.
+    #[inline]
     pub const fn new() -> Self {
         Self(near::Condvar::new())
     }
@@ -42,6 +43,7 @@ impl Condvar {
     /// # Panics
     ///
     /// If other threads wait with another mutex. The same applies to all waits here.
+    #[inline]
     pub fn wait<'a, T: ?Sized>(&self, mut guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         self.0.wait(&mut guard.guard);
         after_wait(guard)
@@ -52,6 +54,7 @@ impl Condvar {
     /// # Errors
     ///
     /// As [`wait`](Self::wait).
+    #[inline]
     pub fn wait_while<'a, T: ?Sized, F>(
         &self,
         mut guard: MutexGuard<'a, T>,
@@ -71,6 +74,7 @@ impl Condvar {
     /// # Errors
     ///
     /// As [`wait`](Self::wait).
+    #[inline]
     pub fn wait_timeout<'a, T: ?Sized>(
         &self,
         mut guard: MutexGuard<'a, T>,
@@ -86,6 +90,7 @@ impl Condvar {
     ///
     /// As [`wait`](Self::wait).
     #[deprecated(note = "use `wait_timeout`")]
+    #[inline]
     pub fn wait_timeout_ms<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -103,6 +108,7 @@ impl Condvar {
     /// # Errors
     ///
     /// As [`wait`](Self::wait).
+    #[inline]
     pub fn wait_timeout_while<'a, T: ?Sized, F>(
         &self,
         mut guard: MutexGuard<'a, T>,
@@ -130,6 +136,7 @@ impl Condvar {
 }
 
 impl fmt::Debug for Condvar {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Condvar").finish_non_exhaustive()
     }

@@ -55,6 +55,7 @@ unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<T> Mutex<T> {
     /// Creates an unlocked mutex that is not poisoned.
+    #[inline]
     pub const fn new(value: T) -> Self {
         Self { poison: Poison::new(), mutex: near::Mutex::new(value) }
     }
@@ -64,12 +65,14 @@ impl<T> Mutex<T> {
     /// # Errors
     ///
     /// If the mutex is poisoned. The error contains the data.
+    #[inline]
     pub fn into_inner(self) -> LockResult<T> {
         self.poison.result(self.mutex.into_inner())
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
+    #[inline]
     fn guard<'a>(&'a self, guard: near::MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         self.poison.result(MutexGuard { mark: self.poison.mark(), guard })
     }
@@ -79,6 +82,7 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     ///
     /// If the mutex is poisoned. The error contains the guard.
+    #[inline]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         self.guard(self.mutex.lock())
     }
@@ -88,6 +92,7 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     ///
     /// If the mutex is not free. Also if it is poisoned, and then the error contains the guard.
+    #[inline]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let guard = self.mutex.try_lock().ok_or(TryLockError::WouldBlock)?;
         Ok(self.guard(guard)?)
@@ -95,11 +100,13 @@ impl<T: ?Sized> Mutex<T> {
 
     /// Returns whether the mutex is poisoned. The result may be out of date at once, unless the
     /// caller holds the mutex.
+    #[inline]
     pub fn is_poisoned(&self) -> bool {
         self.poison.is_set()
     }
 
     /// Clears the poison of the mutex. The caller says by this that the data is consistent.
+    #[inline]
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
@@ -109,18 +116,21 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     ///
     /// If the mutex is poisoned. The error contains the reference.
+    #[inline]
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.poison.result(self.mutex.get_mut())
     }
 }
 
 impl<T> From<T> for Mutex<T> {
+    #[inline]
     fn from(value: T) -> Self {
         Self::new(value)
     }
 }
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct("Mutex");
         match self.mutex.try_lock() {
@@ -133,24 +143,28 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
+    #[inline]
     fn deref(&self) -> &T {
         &self.guard
     }
 }
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
     }
 }
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
 impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

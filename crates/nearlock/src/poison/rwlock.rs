@@ -83,6 +83,7 @@ unsafe impl<T: ?Sized + Sync> Sync for RwLockWriteGuard<'_, T> {}
 
 impl<T> RwLock<T> {
     /// Creates an unlocked lock that is not poisoned.
+    #[inline]
     pub const fn new(value: T) -> Self {
         Self { poison: Poison::new(), lock: near::RwLock::new(value) }
     }
@@ -92,16 +93,19 @@ impl<T> RwLock<T> {
     /// # Errors
     ///
     /// If the lock is poisoned. The error contains the data.
+    #[inline]
     pub fn into_inner(self) -> LockResult<T> {
         self.poison.result(self.lock.into_inner())
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
+    #[inline]
     fn reads<'a>(&'a self, guard: near::RwLockReadGuard<'a, T>) -> LockResult<RwLockReadGuard<'a, T>> {
         self.poison.result(RwLockReadGuard { guard: near::RwLockReadGuard::map(guard, |data| data) })
     }
 
+    #[inline]
     fn writes<'a>(&'a self, guard: near::RwLockWriteGuard<'a, T>) -> LockResult<RwLockWriteGuard<'a, T>> {
         self.poison.result(RwLockWriteGuard { mark: self.poison.mark(), guard })
     }
@@ -112,6 +116,7 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     ///
     /// If the lock is poisoned. The error contains the guard.
+    #[inline]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
         self.reads(self.lock.read())
     }
@@ -122,6 +127,7 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// If it would have to wait. Also if the lock is poisoned, and then the error contains the
     /// guard.
+    #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         let guard = self.lock.try_read().ok_or(TryLockError::WouldBlock)?;
         Ok(self.reads(guard)?)
@@ -132,6 +138,7 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     ///
     /// If the lock is poisoned. The error contains the guard.
+    #[inline]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         self.writes(self.lock.write())
     }
@@ -141,6 +148,7 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     ///
     /// If the lock is not free. Also if it is poisoned, and then the error contains the guard.
+    #[inline]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         let guard = self.lock.try_write().ok_or(TryLockError::WouldBlock)?;
         Ok(self.writes(guard)?)
@@ -148,11 +156,13 @@ impl<T: ?Sized> RwLock<T> {
 
     /// Returns whether the lock is poisoned. The result may be out of date at once, unless the
     /// caller holds the lock.
+    #[inline]
     pub fn is_poisoned(&self) -> bool {
         self.poison.is_set()
     }
 
     /// Clears the poison of the lock. The caller says by this that the data is consistent.
+    #[inline]
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
@@ -162,6 +172,7 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     ///
     /// If the lock is poisoned. The error contains the reference.
+    #[inline]
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.poison.result(self.lock.get_mut())
     }
@@ -172,6 +183,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     ///
     /// If a panic that began while the guard existed is unwinding, this poisons the lock. (`std`'s
     /// does not.)
+    #[inline]
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
         let Self { mark, guard } = guard;
         drop(mark);
@@ -181,12 +193,14 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
 }
 
 impl<T> From<T> for RwLock<T> {
+    #[inline]
     fn from(value: T) -> Self {
         Self::new(value)
     }
 }
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct("RwLock");
         match self.lock.try_read() {
@@ -199,6 +213,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
 
 impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
     type Target = T;
+    #[inline]
     fn deref(&self) -> &T {
         &self.guard
     }
@@ -206,36 +221,42 @@ impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
 
 impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
     type Target = T;
+    #[inline]
     fn deref(&self) -> &T {
         &self.guard
     }
 }
 
 impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
     }
 }
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
 impl<T: ?Sized + fmt::Display> fmt::Display for RwLockReadGuard<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
 impl<T: ?Sized + fmt::Display> fmt::Display for RwLockWriteGuard<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

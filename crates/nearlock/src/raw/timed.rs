@@ -21,6 +21,7 @@ pub(crate) fn until(moment: Instant) -> Limit<'static, Os> {
 }
 
 impl<L: RawTimedLock<Node = (), Platform = Os>> Nodeless<L> {
+    #[inline]
     pub(crate) fn lock_within(&self, limit: &Limit<'_, Os>) -> bool {
         // SAFETY: the node is (), which any number of acquisitions may share.
         unsafe { self.0.lock_within(&(), limit) }.is_ok()
@@ -28,6 +29,7 @@ impl<L: RawTimedLock<Node = (), Platform = Os>> Nodeless<L> {
 }
 
 impl<L: RawTimedRwLock<Node = (), Platform = Os>> Nodeless<L> {
+    #[inline]
     pub(crate) fn lock_shared_within(&self, limit: &Limit<'_, Os>) -> bool {
         // SAFETY: as above.
         unsafe { self.0.lock_shared_within(&(), limit) }.is_ok()
@@ -40,10 +42,12 @@ unsafe impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked> lock_api::RawM
     type Duration = Duration;
     type Instant = Instant;
 
+    #[inline]
     fn try_lock_for(&self, timeout: Duration) -> Option<GuardNoSend> {
         self.lock_within(&within(timeout)).then(GuardNoSend::new)
     }
 
+    #[inline]
     fn try_lock_until(&self, timeout: Instant) -> Option<GuardNoSend> {
         self.lock_within(&until(timeout)).then(GuardNoSend::new)
     }
@@ -54,18 +58,22 @@ unsafe impl<L: RawTimedRwLock<Node = (), Platform = Os> + Unlocked> lock_api::Ra
     type Duration = Duration;
     type Instant = Instant;
 
+    #[inline]
     fn try_lock_shared_for(&self, timeout: Duration) -> Option<GuardNoSend> {
         self.lock_shared_within(&within(timeout)).then(GuardNoSend::new)
     }
 
+    #[inline]
     fn try_lock_shared_until(&self, timeout: Instant) -> Option<GuardNoSend> {
         self.lock_shared_within(&until(timeout)).then(GuardNoSend::new)
     }
 
+    #[inline]
     fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<GuardNoSend> {
         self.lock_within(&within(timeout)).then(GuardNoSend::new)
     }
 
+    #[inline]
     fn try_lock_exclusive_until(&self, timeout: Instant) -> Option<GuardNoSend> {
         self.lock_within(&until(timeout)).then(GuardNoSend::new)
     }
@@ -77,10 +85,12 @@ unsafe impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked> lock_api_04::R
     type Duration = Duration;
     type Instant = Instant;
 
+    #[inline]
     fn try_lock_for(&self, timeout: Duration) -> bool {
         self.lock_within(&within(timeout))
     }
 
+    #[inline]
     fn try_lock_until(&self, timeout: Instant) -> bool {
         self.lock_within(&until(timeout))
     }
@@ -94,18 +104,22 @@ unsafe impl<L: RawTimedRwLock<Node = (), Platform = Os> + Unlocked> lock_api_04:
     type Duration = Duration;
     type Instant = Instant;
 
+    #[inline]
     fn try_lock_shared_for(&self, timeout: Duration) -> bool {
         self.lock_shared_within(&within(timeout))
     }
 
+    #[inline]
     fn try_lock_shared_until(&self, timeout: Instant) -> bool {
         self.lock_shared_within(&until(timeout))
     }
 
+    #[inline]
     fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
         self.lock_within(&within(timeout))
     }
 
+    #[inline]
     fn try_lock_exclusive_until(&self, timeout: Instant) -> bool {
         self.lock_within(&until(timeout))
     }

@@ -31,6 +31,7 @@ pub struct Queue {
 unsafe impl Send for Queue {}
 
 impl Waiter {
+    #[inline]
     pub const fn new(permits: usize) -> Self {
         Self {
             permits,
@@ -42,11 +43,13 @@ impl Waiter {
     }
 
     /// Whether it has its permits. Then it is in no queue.
+    #[inline]
     pub fn is_granted(&self, _queue: &Queue) -> bool {
         self.is_granted.get()
     }
 
     /// Waits until it is granted its permits, within the limit. Does not unwind.
+    #[inline]
     pub fn wait_within(
         &self,
         state: &mut MutexGuard<'_, State>,
@@ -58,15 +61,18 @@ impl Waiter {
 }
 
 impl Queue {
+    #[inline]
     pub const fn new() -> Self {
         Self { first: ptr::null(), last: ptr::null() }
     }
 
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.first.is_null()
     }
 
     /// How many permits the first waiter needs.
+    #[inline]
     pub fn first_request(&self) -> Option<usize> {
         // SAFETY: it is in the queue.
         unsafe { self.first.as_ref() }.map(|first| first.permits)
@@ -78,6 +84,7 @@ impl Queue {
     ///
     /// The waiter is in no queue, and stays where it is until it has been granted its permits or
     /// has been removed.
+    #[inline]
     pub unsafe fn push(&mut self, waiter: &Waiter) {
         waiter.previous.set(self.last);
         // SAFETY: it is in the queue.
@@ -93,6 +100,7 @@ impl Queue {
     /// # Safety
     ///
     /// It is in this queue.
+    #[inline]
     pub unsafe fn remove(&mut self, waiter: &Waiter) {
         let (previous, next) = (waiter.previous.get(), waiter.next.get());
         // SAFETY: they are in the queue; also below.
@@ -108,6 +116,7 @@ impl Queue {
     }
 
     /// Takes the first waiter out, and tells it that it has its permits.
+    #[inline]
     pub fn grant_first(&mut self) {
         // SAFETY: it is in the queue.
         let Some(first) = (unsafe { self.first.as_ref() }) else { return };
