@@ -39,8 +39,9 @@ impl ThreadId {
 /// ```text
 /// bits 24-31  the processor on which the thread ran when it last noted that: modulo 255, counted
 ///             from 1; 0: not known
-/// bits 1-23   the number of the thread; 0: not known
-/// bit  0      1
+/// bits 1-23   the number of the thread; 0: not known. In an open word, the number of its line of
+///             readers
+/// bit  0      1; 0 in an open word
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u32);
@@ -74,14 +75,33 @@ impl Mark {
         self.0
     }
 
-    /// Whether nothing is known of the thread.
+    /// This thread, as the word of a lock that it holds open names it. `line` is the number of its
+    /// line of readers, which is not 0 and below 2^23.
+    #[inline(always)]
+    pub const fn opened(self, line: u32) -> Self {
+        Self(self.0 >> Self::PROCESSOR_SHIFT << Self::PROCESSOR_SHIFT | line << 1)
+    }
+
+    /// The number of the line, if the word is [open](Self::opened).
+    #[inline(always)]
+    pub const fn line(self) -> Option<u32> {
+        if self.is_open() { Some((self.0 & Self::NUMBER) >> 1) } else { None }
+    }
+
+    /// Whether the word is [open](Self::opened).
+    #[inline(always)]
+    pub const fn is_open(self) -> bool {
+        self.0 & 1 == 0
+    }
+
+    /// Whether the number of the thread is not known.
     pub const fn is_anonymous(self) -> bool {
-        self.0 & Self::NUMBER == 0
+        self.0 & Self::NUMBER == 0 || self.is_open()
     }
 
     /// Whether both name the same thread for sure.
     pub const fn is_same_thread(self, other: Self) -> bool {
-        !self.is_anonymous() && self.0 & Self::NUMBER == other.0 & Self::NUMBER
+        !self.is_anonymous() && !other.is_open() && self.0 & Self::NUMBER == other.0 & Self::NUMBER
     }
 
     /// Whether the thread has noted its processor.

@@ -228,7 +228,7 @@ pub(crate) fn while_asleep<E: Engine>(sleep: impl FnOnce()) {
 }
 
 fn lines<E: Engine>(slots: u32) -> Arc<[ReaderLine<E>]> {
-    (0..slots).map(|_| ReaderLine::new()).collect()
+    (0..slots).map(|slot| ReaderLine::numbered(slot + 1)).collect()
 }
 
 /// Queue nodes of one type, for this many slots.

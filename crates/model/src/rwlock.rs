@@ -1,6 +1,8 @@
 //! Models of the reader-writer lock whose readers have lines of their own. The models that every
 //! lock with readers has begin in the counted mode. Here the lock begins in the others.
 
+mod upgrading;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -34,19 +36,28 @@ pub trait Mode: Send + Sync + 'static {
 
 /// The counted mode, from which the lock soon gets into the others. It has no id yet.
 pub struct Fresh;
+/// The counted mode, in which the lock stays. It has an id, so that readers can have the mutex.
+pub struct Counted;
 /// The fenced mode, from which the lock does not become biased.
 pub struct Fenced;
 /// The biased mode.
 pub struct Biased;
 
 /// A number of reads that no model reaches.
-const NEVER: u64 = 1_000_000;
+const NEVER: u64 = (1 << 24) - 1;
 
 impl Mode for Fresh {
     const NAME: &'static str = "fresh";
     const FENCED_READS: u64 = 1;
     const BIASED_READS: u64 = 1;
     const READS: u32 = 0;
+}
+
+impl Mode for Counted {
+    const NAME: &'static str = "counted at first";
+    const FENCED_READS: u64 = NEVER;
+    const BIASED_READS: u64 = NEVER;
+    const READS: u32 = 1;
 }
 
 impl Mode for Fenced {
@@ -478,8 +489,11 @@ const LIMIT_NS: u32 = 50_000;
 /// The models of the special states of this lock.
 pub fn models(name: &str) -> Vec<Model> {
     let mut models = fresh(name);
+    models.extend(upgrading::models(name));
+    models.extend(beginning_in::<Counted>(name));
     models.extend(beginning_in::<Fenced>(name));
     models.extend(beginning_in::<Biased>(name));
+    models.extend(own::<Counted>(name));
     models.extend(own::<Fenced>(name));
     models.extend(own::<Biased>(name));
     models

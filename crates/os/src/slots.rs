@@ -308,6 +308,7 @@ impl Registry {
                     let kept = slot.lessee.load(Relaxed) & (UNWATCHED | !THREAD);
                     slot.lessee.store(kept | u64::from(thread), Relaxed);
                     self.unwatched.fetch_add(u32::from(kept & UNWATCHED != 0), Relaxed);
+                    slot.readers.forget_others();
                 }
                 _ => {
                     slot.lessee.fetch_and(!THREAD, Relaxed);
@@ -381,7 +382,9 @@ impl Registry {
         }
         for i in 0..CHUNK_SLOTS {
             // SAFETY: within the new chunk, which no other thread knows.
-            unsafe { (*chunk.add(i)).id = (index * CHUNK_SLOTS + i) as u32 };
+            let slot = unsafe { &mut *chunk.add(i) };
+            slot.id = (index * CHUNK_SLOTS + i) as u32;
+            slot.readers = ReaderLine::numbered(slot.id + 1);
         }
         // Ordering: Release, pairs with the Acquire in `locate`: a thread that finds the chunk sees
         // the numbers of the slots. Relaxed on failure: nothing is read through the value.

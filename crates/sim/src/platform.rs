@@ -374,8 +374,14 @@ unsafe impl ReaderLines for Sim {
 
     /// Each task has one. The search takes no time, as that of a thread natively.
     fn line<'a>() -> &'a ReaderLine<Self> {
-        // SAFETY: the line is zero at first, which is a valid one.
-        unsafe { &*with(Inner::reader_line).cast() }
+        let (line, number) = with(Inner::reader_line);
+        let line = line.cast::<ReaderLine<Self>>();
+        if let Some(number) = number {
+            // SAFETY: nothing else knows the line yet. Making one takes no time.
+            unsafe { line.write(ReaderLine::numbered(number)) };
+        }
+        // SAFETY: the line was made at first.
+        unsafe { &*line }
     }
 
     fn register_line() {}

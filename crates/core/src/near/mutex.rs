@@ -13,14 +13,17 @@
 //! word   0          free
 //!        otherwise  held; the [`Mark`] of the holder: its number and processor, as far as it has
 //!                   noted them. The word does not say whether threads wait
+//!        open       held by a reader of a [reader-writer lock](super::rwlock), bit 0 is 0
 //!
 //!  0 -> mark          `take`: the thread that exchanges 0 for its mark holds the mutex
 //!  * -> 0             `free`: its holder
 //!  * -> anonymous     the holder is about to hand the mutex over, or another thread may release it
 //!  anonymous -> mark  `note_grant`: the thread to which it was handed over
+//!  0 -> open, open -> mark
+//!                     `mutex/opening.rs`
 //! ```
-//! Only its holder changes a word that is not 0. So a thread whose own number is in the word holds
-//! the mutex.
+//! Only its holder changes a word that is not 0, or a thread that takes an open mutex over from it.
+//! So a thread whose own number is in the word holds the mutex.
 //!
 //! Everything about waiters is elsewhere:
 //!
@@ -130,6 +133,7 @@ pub(super) mod beside;
 mod diagnosis;
 mod filter;
 mod hints;
+mod opening;
 mod queue;
 mod releasing;
 mod spinning;
@@ -145,6 +149,7 @@ use self::filter::Count;
 use self::hints::{Hints, HolderPlace};
 use self::queue::WaitQueue;
 use self::releasing::To;
+pub(in crate::near) use self::waiting::Purpose;
 use super::attention::Attention;
 use super::{Near, NearPlatform};
 use crate::parking::chain::{Chains, TAKEN_OUT};
@@ -204,9 +209,9 @@ impl<P: Platform> NearMutex<P> {
         &self.word
     }
 
-    /// The word, if the mutex is held.
-    pub(super) fn held_word(&self) -> Option<u32> {
-        Some(self.word.load(Relaxed)).filter(|word| *word != FREE)
+    /// The word, if the mutex is held, and not open.
+    pub(super) fn closed_word(&self) -> Option<u32> {
+        Mark::from_word(self.word.load(Relaxed)).filter(|mark| !mark.is_open()).map(Mark::word)
     }
 
     /// Whether the mutex is free. Then the last critical section happens before what follows.

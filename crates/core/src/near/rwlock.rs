@@ -8,25 +8,30 @@
 //!
 //! | mode | a reader | a writer |
 //! |---|---|---|
-//! | counted | adds 1 to a count in the lock | reads the count |
+//! | counted | takes the mutex (`alone.rs`), or adds 1 to a count in the lock | reads the count |
 //! | fenced | publishes, passes a strong fence, looks | reads the count and the lines |
 //! | biased | publishes, passes the light side of the fence, looks | passes the heavy side, reads the count and the lines |
 //!
 //! ```text
-//! mutex    held by the writer; by an upgradable reader; by a reader for a moment. A [`NearMutex`]
+//! mutex    held by the writer; by an upgradable reader; open, by a reader in the counted mode; by
+//!          any other reader for a moment. A [`NearMutex`]
 //! mode     bits 0-1  0 counted | 1 fenced | 2 biased
 //!          bit 2     open: the holder of the mutex lets readers in
 //!          bit 3     draining: a writer waits for readers
-//! readers  bits 0-30 how many readers are counted; bit 31 a writer sleeps until there is none
-//! reads    how many reads there were since the last write, roughly
+//! readers  bits 0-29 how many readers are counted
+//!          bit 30    readers park on the word of the mutex
+//!          bit 31    a writer sleeps until no reader is counted
+//! reads    bits 0-23 how many reads there were since the last write, roughly
+//!          bits 24-31 for how many more writes the lock is fenced in any case
 //! id       0 before the first read; then a number that no other lock of the process ever has
 //! revoked  when a writer last passed the heavy side, in units of 1024 ns
 //!
-//!  mode     counted -> fenced   there were `fenced-reads` reads since the last write (a setting)
+//!  mode     counted -> fenced   there were `fenced-reads` reads since the last write (a setting), or
+//!                               a reader has found another one that has the mutex for long
 //!           fenced -> biased    there were `biased-reads`, and no heavy side for `REVOKED_UNITS`
 //!           biased -> fenced    by a writer
 //!           fenced -> counted   by a writer, if there were fewer than for fenced
-//!           open                by an upgradable reader, and by a reader that has the mutex
+//!           open                by an upgradable reader, and by a reader that has the mutex closed
 //!           draining            by a writer that is about to sleep, until it enters or gives up
 //! ```
 //! Only the holder of the mutex writes to the mode.
@@ -50,6 +55,9 @@
 //! 4. *Open, or draining.* Before a writer enters, it or another thread ends that, passes a fence,
 //!    and reads the count again. A counted reader that has found the lock open or draining has
 //!    passed its fence before. So it is seen.
+//! 5. *A reader that has the mutex.* A writer waits for the mutex. If it was taken over from the
+//!    reader, the reader is counted by then. A counted reader that has found the mutex open has
+//!    passed its fence before, as in 4.
 //!
 //! **Nested reads** never wait. A slot says which lock the thread holds. A thread that has more
 //! holds than slots only knows their number. As long as that is not 0, it passes writers that wait
@@ -76,6 +84,7 @@
 //! be seen: Liu, Zhang, Chen, "Scalable read-mostly synchronization using passive reader-writer
 //! locks", USENIX ATC 2014.
 
+mod alone;
 mod counted;
 pub mod lines;
 mod mode;
@@ -144,19 +153,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// the readers that are in have left. The result may be out of date at once, unless the thread
     /// does not run.
     pub fn is_closed_by(&self, thread: ThreadId) -> bool {
-        self.mode.load(Relaxed) & OPEN == 0 && self.mutex.is_held_by(thread)
+        !self.is_open() && self.mutex.is_held_by(thread)
     }
-}
-
-/// What a reader has achieved without waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
-    /// It holds the lock.
-    In,
-    /// It has published the lock in the first slot for it, and does not hold it.
-    Published,
-    /// That slot is in use.
-    Unpublished,
 }
 
 impl<P: RwLockPlatform> NearRwLock<P> {
@@ -168,16 +166,18 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         self.mutex.is_free() && self.mode.load(Acquire) & MODE >= mode
     }
 
-    /// Publishes the lock, and enters if the mode is biased and no writer has the lock.
+    /// Publishes the lock, and enters if no writer has the lock, and that takes no look at other
+    /// slots than the first. Otherwise nothing has changed.
     #[inline(always)]
-    fn attempt(&self) -> Attempt {
+    fn attempt(&self) -> bool {
         let id = self.id.load(Relaxed);
         let line = P::line();
-        let slot = line.slot(line.first(id));
+        let index = line.first(id);
+        let slot = line.slot(index);
         // 0 before the first read of all. The mode may already be biased, by other threads' reads
         // since.
         if id == 0 || slot.load(Relaxed) != lines::FREE {
-            return Attempt::Unpublished;
+            return false;
         }
         slot.store(id, Relaxed);
         // Dekker's pattern, with `drain`: the store is before the light side, and the looks after
@@ -185,9 +185,9 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         P::free_light();
         if self.is_free_in(BIASED) {
             slot.store(id | IN, Relaxed);
-            Attempt::In
+            true
         } else {
-            Attempt::Published
+            self.enters_unbiased(line, index, id)
         }
     }
 }
@@ -226,18 +226,15 @@ unsafe impl<P: RwLockPlatform> RawTryLock for NearRwLock<P> {
 unsafe impl<P: RwLockPlatform> RawRwLock for NearRwLock<P> {
     #[inline]
     unsafe fn lock_shared(&self, _node: &()) {
-        match self.attempt() {
-            Attempt::In => {}
-            attempt => _ = self.lock_shared_slow(attempt, &Limit::NONE),
+        if !self.attempt() {
+            // Without a limit it returns only with the lock.
+            _ = self.lock_shared_slow(&Limit::NONE);
         }
     }
 
     #[inline]
     unsafe fn try_lock_shared(&self, _node: &()) -> bool {
-        match self.attempt() {
-            Attempt::In => true,
-            attempt => self.try_lock_shared_slow(attempt),
-        }
+        self.attempt() || self.try_lock_shared_slow()
     }
 
     #[inline]
@@ -248,12 +245,12 @@ unsafe impl<P: RwLockPlatform> RawRwLock for NearRwLock<P> {
         if line.slot(first).load(Relaxed) == id | IN {
             line.leave(first);
         } else {
-            self.unlock_shared_slow();
+            self.unlock_unbiased(line, first, id);
         }
     }
 
     fn is_locked_exclusive(&self) -> bool {
-        self.mutex.is_locked() && self.mode.load(Relaxed) & OPEN == 0
+        self.mutex.is_closed() && self.mode.load(Relaxed) & OPEN == 0
     }
 
     unsafe fn downgrade(&self, _node: &()) {
@@ -273,10 +270,7 @@ unsafe impl<P: RwLockPlatform> RawTimedLock for NearRwLock<P> {
 // SAFETY: as above.
 unsafe impl<P: RwLockPlatform> RawTimedRwLock for NearRwLock<P> {
     unsafe fn lock_shared_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        match self.attempt() {
-            Attempt::In => Ok(()),
-            attempt => self.lock_shared_slow(attempt, limit),
-        }
+        if self.attempt() { Ok(()) } else { self.lock_shared_slow(limit) }
     }
 }
 

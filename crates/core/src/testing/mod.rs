@@ -336,7 +336,12 @@ unsafe impl ReaderLines for OneThread {
     fn register_line() {
         if LINES_LEFT.get() {
             let id = Self::thread_id().get();
-            LINES.with_borrow_mut(|lines| _ = lines.entry(id).or_insert_with(|| Box::leak(Box::default())));
+            LINES.with_borrow_mut(|lines| {
+                lines.entry(id).or_insert_with(|| {
+                    let line: &'static ReaderLine<Self> = Box::leak(Box::new(ReaderLine::numbered(id)));
+                    line
+                });
+            });
         }
     }
     fn lines<'a>() -> impl Iterator<Item = &'a ReaderLine<Self>> {

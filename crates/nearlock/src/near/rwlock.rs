@@ -18,9 +18,8 @@ pub type RawRwLock = Nodeless<NearRwLock<Os>>;
 unsafe impl lock_api::RawRwLockFair for RawRwLock {
     #[inline]
     unsafe fn unlock_shared_fair(&self, _guard: GuardNoSend) {
-        // A writer that waits is the next to enter.
         // SAFETY: upheld by the caller. The same holds below.
-        unsafe { nearlock_core::raw::RawRwLock::unlock_shared(&self.0, &()) };
+        unsafe { self.0.unlock_shared_fair() };
     }
 
     #[inline]

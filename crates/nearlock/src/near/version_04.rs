@@ -92,9 +92,8 @@ unsafe impl RawMutexTimed for RawFairMutex {
 unsafe impl RawRwLockFair for RawRwLock {
     #[inline]
     unsafe fn unlock_shared_fair(&self) {
-        // A writer that waits is the next to enter.
         // SAFETY: as above.
-        unsafe { lock_api_04::RawRwLock::unlock_shared(self) };
+        unsafe { self.0.unlock_shared_fair() };
     }
 
     #[inline]

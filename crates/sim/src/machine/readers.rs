@@ -21,21 +21,21 @@ pub(crate) struct Readers {
 }
 
 impl Inner {
-    /// The line of the running task, in the memory of its socket. It is zero at first.
-    pub fn reader_line(&self) -> *mut u8 {
+    /// The line of the running task, in the memory of its socket. The first call also returns a
+    /// number for the line, which the caller has to make there.
+    pub fn reader_line(&self) -> (*mut u8, Option<u32>) {
         let task = self.engine.borrow().current as usize;
-        let had = self.readers.lines.borrow().get(task).copied().flatten();
-        let offset = had.unwrap_or_else(|| {
-            let offset = self.arena.take(Layout::from_size_align(LINE, LINE).expect("a line is a layout"));
-            let home = self.socket_of_cpu(self.task(|task| task.cpu)) as u8;
-            self.engine.borrow_mut().cover_new_lines(home);
-            let mut lines = self.readers.lines.borrow_mut();
-            let tasks = lines.len().max(task + 1);
-            lines.resize(tasks, None);
-            lines[task] = Some(offset);
-            offset
-        });
-        self.arena.at(offset)
+        if let Some(offset) = self.readers.lines.borrow().get(task).copied().flatten() {
+            return (self.arena.at(offset), None);
+        }
+        let offset = self.arena.take(Layout::from_size_align(LINE, LINE).expect("a line is a layout"));
+        let home = self.socket_of_cpu(self.task(|task| task.cpu)) as u8;
+        self.engine.borrow_mut().cover_new_lines(home);
+        let mut lines = self.readers.lines.borrow_mut();
+        let tasks = lines.len().max(task + 1);
+        lines.resize(tasks, None);
+        lines[task] = Some(offset);
+        (self.arena.at(offset), Some(task as u32 + 1))
     }
 
     /// The line of the first task from this one on that has one, and the number of the task behind

@@ -139,7 +139,7 @@ pub(super) const ALARM_NS: u64 = 1_300_000;
 
 /// What a newcomer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(in crate::near) enum Purpose {
     /// It spins for the mutex, and then joins the queue.
     Compete,
     /// It joins the queue, and finds out how frequent releases are.
@@ -150,12 +150,16 @@ impl<P: NearPlatform> NearMutex<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.lock_for(self.purpose_of_newcomer(), limit)
+    }
+
+    /// Locks the mutex as a newcomer that does this.
+    pub(in crate::near) fn lock_for(&self, purpose: Purpose, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
             let mark = Self::renew_mark();
             Self::hints(self).note_holder(self.place_of_holder(mark));
             let mut spin = Spin::default();
-            let purpose = self.purpose_of_newcomer();
             let has_taken =
                 purpose == Purpose::Compete && self.take_as_newcomer(NEWCOMER_YIELDS, &mut spin, limit);
             if has_taken {
@@ -204,7 +208,7 @@ impl<P: NearPlatform> NearMutex<P> {
 
     /// What a newcomer does. It does not probe if it has the processor of the holder, which cannot
     /// release the mutex meanwhile.
-    fn purpose_of_newcomer(&self) -> Purpose {
+    pub(in crate::near) fn purpose_of_newcomer(&self) -> Purpose {
         let hints = Self::hints(self);
         let probes = P::random_u32() % NEWCOMERS_PER_PROBE == 1
             && hints.holders() == Holders::Several

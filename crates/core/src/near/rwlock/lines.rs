@@ -5,20 +5,28 @@
 //!
 //! slot    0  free
 //!         bits 0-47  the id of the lock
-//!              48-62 how often the thread holds it: 0 while it enters
+//!              48-61 how often the thread holds it: 0 while it enters
+//!              62    alone: the thread holds the lock's mutex, open; or it is counted, since
+//!                    another thread has taken the mutex over
 //!              63    counted: the lock's count of readers has this reader, the slot is only a note
 //! want    bits 0-6   a writer sleeps until this slot is left
+//!              8-14  the mutex that this slot stands for is being taken over, or was
+//!              15    the mutex of one of these slots is being taken over
+//!              16-31 the number of the line; 0: it has none, so its thread is never alone
 //! own     bits 0-7   reads of the thread that are not yet noted in a lock
 //!         bits 8-31  how many counted holds of the thread are not noted in a slot
 //!
 //!  slot   0 -> id              `publish`: the thread enters, and then looks whether it is in
 //!         id -> id|1           it is in
 //!         0 -> id|1|counted    it is in, and counted
+//!         id -> id|1|alone     it is in, and has the mutex
 //!         id|n -> id|n+1       it holds the lock again; n is not 0
 //!         id|n -> id|n-1       it has released it once
 //!         * -> 0               `leave`: it has released the lock, or a writer has it
 //!  want   s -> s|bit           a writer is about to sleep
 //!         s|bit -> s           `leave`, by the thread of the line
+//!         bits 8-15            `begin_taking`, `end_taking`: by a thread that takes a mutex over.
+//!                              `forget_taken`, `forget_abandoned`: by the thread of the line
 //! ```
 //! Only the thread of a line writes to its slots, and signal handlers that interrupt it. A handler
 //! releases what it has locked before it returns. It never takes the slot of a lock that the thread
@@ -46,13 +54,26 @@ const FULL: u64 = u64::MAX;
 const COUNT_SHIFT: u32 = 48;
 /// A lock that the thread holds once.
 pub(super) const IN: u64 = 1 << COUNT_SHIFT;
-const COUNT: u64 = ((1 << 15) - 1) << COUNT_SHIFT;
+const COUNT: u64 = ((1 << 14) - 1) << COUNT_SHIFT;
+pub(super) const ALONE: u64 = 1 << 62;
 pub(super) const COUNTED: u64 = 1 << 63;
+const TAKEN_SHIFT: usize = 8;
+const TAKING: u32 = 1 << 15;
+const WAKES: u32 = (1 << SLOTS) - 1;
+const NUMBER_SHIFT: u32 = 16;
+const NUMBER: u32 = !0 << NUMBER_SHIFT;
 /// The number of bits of `own` that count reads.
 const SPARE_BITS: u32 = 8;
 /// Ids are below this.
 pub const IDS: u64 = 1 << COUNT_SHIFT;
 const ID: u64 = IDS - 1;
+
+/// How it ended that a thread took a mutex over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taking {
+    Done,
+    Failed,
+}
 
 /// See the [module](self). All zero: the thread holds no lock shared.
 #[repr(C, align(64))]
@@ -91,9 +112,17 @@ pub unsafe trait ReaderLines: Platform {
 }
 
 impl<P: ReaderLines> ReaderLine<P> {
-    /// A line of a thread, which holds no lock.
-    pub fn new() -> Self {
-        Self { slots: P::slots_of(FREE), want: Atomic::new(0), own: Atomic::new(0) }
+    /// A line of a thread that holds no lock, with a number that no other line has. Numbers are 1 to 65535. A thread with a
+    /// number above that has a line without a number.
+    pub fn numbered(number: u32) -> Self {
+        let number = if number >> (32 - NUMBER_SHIFT) == 0 { number } else { 0 };
+        Self { slots: P::slots_of(FREE), want: Atomic::new(number << NUMBER_SHIFT), own: Atomic::new(0) }
+    }
+
+    /// The number of the line; 0 if it has none.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u32 {
+        self.want.load(Relaxed) >> NUMBER_SHIFT
     }
 
     /// A line without a free slot, for threads that have none.
@@ -104,8 +133,14 @@ impl<P: ReaderLines> ReaderLine<P> {
     /// Forgets all holds, which are those of a thread that a child made by `fork` does not have.
     pub fn forget(&self) {
         self.slots.as_ref().iter().for_each(|slot| slot.store(FREE, Relaxed));
-        self.want.store(0, Relaxed);
+        self.want.fetch_and(NUMBER, Relaxed);
         self.own.store(0, Relaxed);
+    }
+
+    /// In a child made by `fork`, no other thread takes a mutex over any more. For the line of the
+    /// thread that the child has.
+    pub fn forget_others(&self) {
+        self.want.fetch_and(!TAKING, Relaxed);
     }
 
     /// Whether the thread holds no lock, as far as the line says.
@@ -156,7 +191,7 @@ impl<P: ReaderLines> ReaderLine<P> {
     pub(super) fn has_published(&self, index: usize, id: u64) -> bool {
         // Ordering: Acquire, pairs with the Release in `leave`: the reader's section happens before
         // the writer's.
-        self.slot(index).load(Acquire) & (COUNTED | ID) == id
+        self.slot(index).load(Acquire) & (COUNTED | ALONE | ID) == id
     }
 
     /// How many counted holds of the thread are not noted in a slot.
@@ -207,12 +242,6 @@ impl<P: ReaderLines> ReaderLine<P> {
     }
 }
 
-impl<P: ReaderLines> Default for ReaderLine<P> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<P: ReaderLines + AsymFence + Park> ReaderLine<P> {
     /// id|n -> 0.
     #[inline(always)]
@@ -223,7 +252,7 @@ impl<P: ReaderLines + AsymFence + Park> ReaderLine<P> {
         // Dekker's pattern, with `sleep_until_left`: the store is before the light side, and the
         // read of the mark after it.
         P::light();
-        if self.want.load(Relaxed) != 0 {
+        if self.want.load(Relaxed) & WAKES != 0 {
             self.wake_writer(index);
         }
     }
@@ -235,6 +264,52 @@ impl<P: ReaderLines + AsymFence + Park> ReaderLine<P> {
         if self.want.fetch_and(!(1 << index), Relaxed) & 1 << index != 0 {
             P::unpark(&self.want, u32::MAX);
         }
+    }
+
+    /// Whether this slot says that the reader has the mutex of this lock.
+    pub(super) fn is_alone(&self, index: usize, id: u64) -> bool {
+        let value = self.slot(index).load(Relaxed);
+        value & (COUNTED | ALONE | ID) == ALONE | id && value & COUNT != 0
+    }
+
+    /// Begins to take over the mutex of the reader in this slot. Returns false if another thread
+    /// does so for a slot of the line, or has done so for this one.
+    pub(super) fn begin_taking(&self, index: usize) -> bool {
+        let taken = 1 << (TAKEN_SHIFT + index);
+        let want = self.want.load(Relaxed);
+        want & (TAKING | taken) == 0
+            && self.want.compare_exchange(want, want | TAKING | taken, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Ends that.
+    pub(super) fn end_taking(&self, index: usize, taking: Taking) {
+        let taken = match taking {
+            Taking::Done => 0,
+            Taking::Failed => 1 << (TAKEN_SHIFT + index),
+        };
+        self.want.fetch_and(!(TAKING | taken), Relaxed);
+    }
+
+    /// Whether the mutex of this slot may have been taken over.
+    #[inline(always)]
+    pub(super) fn may_be_taken(&self, index: usize) -> bool {
+        self.want.load(Relaxed) & 1 << (TAKEN_SHIFT + index) != 0
+    }
+
+    /// The thread of the line has the mutex of this slot. If no thread takes over any more, one has
+    /// begun to before the process was forked, and is not in this process.
+    pub(super) fn forget_abandoned(&self, index: usize) {
+        let taken = 1 << (TAKEN_SHIFT + index);
+        let want = self.want.load(Relaxed);
+        if want & (TAKING | taken) == taken {
+            // If it fails, another thread has begun to take over.
+            _ = self.want.compare_exchange(want, want & !taken, Relaxed, Relaxed);
+        }
+    }
+
+    /// The thread of the line has found that the mutex of this slot was taken over.
+    pub(super) fn forget_taken(&self, index: usize) {
+        self.want.fetch_and(!(1 << (TAKEN_SHIFT + index)), Relaxed);
     }
 
     /// s -> s|bit. Returns the new value.

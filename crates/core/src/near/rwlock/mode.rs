@@ -18,13 +18,21 @@ pub(super) const DRAINING: u32 = 8;
 /// How many reads of a thread are noted in the lock at a time. With 1, each fenced read would write
 /// to the lock.
 const BATCH: u32 = 16;
+/// The number of reads, in the lock's `reads`.
+const READS: u32 = (1 << 24) - 1;
+const ONE_BESIDE: u32 = READS + 1;
+/// For how many writes the fenced mode stays after readers have found another reader in, in
+/// `reads`. The value was chosen, and is the greatest that fits; no comparison with others is kept.
+/// At 0 readers that could read at the same time wait for each other. At a great value the lock is
+/// fenced long after its sections have become short.
+const BESIDE: u32 = !READS;
 /// How long ago the last revocation must be for the mode to become biased, in units of 1024 ns:
 /// 0.1 ms. So there are at most 10,000 of them a second for each lock.
 const REVOKED_UNITS: u32 = 100;
 pub(super) const UNIT_SHIFT: u32 = 10;
 
 impl<P: RwLockPlatform> NearRwLock<P> {
-    /// To be called by the holder of the mutex.
+    /// To be called by the holder of the mutex, from whom no thread can take it over.
     pub(super) fn set_mode(&self, mode: u32) {
         // Ordering: Release, pairs with the Acquire in `is_free_in` and `lets_in`.
         self.mode.store(mode, Release);
@@ -82,16 +90,56 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         }
     }
 
+    /// Notes a read of the caller, who still has the mutex.
+    #[inline(always)]
+    pub(super) fn note_read_alone(&self) {
+        let reads = self.reads.load_hint().saturating_add(1);
+        self.reads.store_hint(reads);
+        if Self::are_many(reads) && self.mode.load(Relaxed) & MODE == COUNTED_MODE {
+            self.set_mode(FENCED);
+        }
+    }
+
+    /// Notes that the caller has found a reader who has the mutex, and reads for long.
+    pub(super) fn note_beside(&self) {
+        self.reads.fetch_or(BESIDE, Relaxed);
+    }
+
+    /// Whether this value of `reads` stands for enough reads for the fenced mode.
+    fn are_many(reads: u32) -> bool {
+        let enough = Self::fenced_reads();
+        enough != READS && (reads & BESIDE != 0 || reads >= enough)
+    }
+
+    /// Begins to count reads again, after a write.
+    #[inline(always)]
+    pub(super) fn forget_reads(&self) {
+        let reads = self.reads.load_hint();
+        if reads != 0 {
+            self.reads.store_hint((reads & BESIDE).saturating_sub(ONE_BESIDE) & BESIDE);
+        }
+    }
+
+    /// Whether there were too few reads since the last write for the fenced mode.
+    pub(super) fn has_few_reads(&self) -> bool {
+        !Self::are_many(self.reads.load_hint())
+    }
+
     /// How many reads there are since the last write when the mode becomes fenced.
-    pub(super) fn fenced_reads() -> u32 {
-        P::setting(Setting::NearRwFencedReads) as u32
+    fn fenced_reads() -> u32 {
+        Self::reads_for(Setting::NearRwFencedReads)
+    }
+
+    /// This setting; [`READS`] if the mode never changes so.
+    fn reads_for(setting: Setting) -> u32 {
+        P::setting(setting).min(READS.into()) as u32
     }
 
     fn note_reads(&self, number: u32) {
         let reads = self.reads.fetch_add(number, Relaxed).saturating_add(number);
         let next = match self.mode.load(Relaxed) & MODE {
-            COUNTED_MODE if reads >= Self::fenced_reads() => FENCED,
-            FENCED if self.may_become_biased(reads) => BIASED,
+            COUNTED_MODE if Self::are_many(reads) => FENCED,
+            FENCED if self.may_become_biased(reads & READS) => BIASED,
             _ => return,
         };
         // SAFETY: unlocked below.
@@ -106,9 +154,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     }
 
     fn may_become_biased(&self, reads: u32) -> bool {
-        u64::from(reads) >= P::setting(Setting::NearRwBiasedReads)
-            && P::is_light_free()
-            && !self.was_revoked_lately()
+        let enough = Self::reads_for(Setting::NearRwBiasedReads);
+        enough != READS && reads >= enough && P::is_light_free() && !self.was_revoked_lately()
     }
 
     fn was_revoked_lately(&self) -> bool {

@@ -1,5 +1,9 @@
 //! How a reader gets the lock, and how it releases it. The terms are those of the [lock](super).
 //!
+//! In the counted mode, a reader that finds the mutex free takes it (`alone.rs`). A reader that
+//! finds it taken by a reader is counted. But if the mutex is monopolised and sections are short,
+//! it waits in the queue of the mutex for its turn, as a writer does.
+//!
 //! A reader that finds a writer spins for a while, and then parks on the word of the mutex. Each
 //! release of a writer wakes all such readers. They enter if the mutex is still free. A reader that
 //! has waited for `PATIENCE_NS` waits in the queue of the mutex, as a writer does. So its wait has
@@ -8,11 +12,11 @@
 
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
-use super::lines::{COUNTED, IN, ReaderLine};
+use super::lines::{ALONE, COUNTED, IN, ReaderLine};
 use super::mode::{COUNTED_MODE, FENCED, MODE};
-use super::{Attempt, NearRwLock, RwLockPlatform, lines};
+use super::{NearRwLock, RwLockPlatform, lines};
 use crate::events::LockEvent;
-use crate::near::mutex::NearMutex;
+use crate::near::mutex::{NearMutex, Purpose};
 use crate::parking::{GaveUp, Limit, RawTimedLock};
 use crate::platform::{Atomic, AtomicInt};
 use crate::raw::RawTryLock;
@@ -21,8 +25,10 @@ use crate::unwinding::without_unwinding;
 
 /// A writer sleeps until no reader is counted.
 pub(super) const AWAITED: u32 = 1 << 31;
+/// A reader parks on the word of the mutex. The next release of the mutex wakes all that do.
+pub(super) const PARKED: u32 = 1 << 30;
 /// The number of counted readers.
-pub(super) const READERS: u32 = AWAITED - 1;
+pub(super) const READERS: u32 = PARKED - 1;
 
 /// How often a reader that finds a writer reads the mutex before it yields its processor.
 const LOOKS: u32 = 8;
@@ -34,11 +40,17 @@ const YIELDS: u32 = 7;
 const PATIENCE_NS: u64 = 500_000;
 /// How long a reader waits in the queue of the mutex before it looks for the first time whether the
 /// lock is open, in ns. Then it joins the queue again, for `SLICES_GROW` times as long, up to
-/// `SLICE_MAX_NS`.
-const SLICE_NS: u64 = 2_000_000;
+/// `SLICE_MAX_NS`. With 2 ms, readers that wait for the turns of eight threads lose their places.
+const SLICE_NS: u64 = 8_000_000;
 const SLICES_GROW: u64 = 4;
 /// Two such looks per second cost nothing.
 const SLICE_MAX_NS: u64 = 512_000_000;
+
+/// In how many looks in a row a reader that has the mutex must be in, to read for long: 30 ns. The
+/// value was chosen; no comparison with others is kept. At 1 readers of short sections enter at the
+/// same time, and take the cache line of the lock from each other. At a great value a reader waits
+/// for a turn although it could enter.
+const LONG_LOOKS: u32 = 4;
 
 /// The threads that may release a shared acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +91,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Goes on after an attempt without success.
     #[cold]
     #[inline(never)]
-    pub(super) fn lock_shared_slow(&self, attempt: Attempt, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        P::in_slow_path(|| match self.enters(attempt) {
+    pub(super) fn lock_shared_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        P::in_slow_path(|| match self.enters_unless_monopolised() {
             true => Ok(()),
             false => self.wait_to_enter(Releaser::Reader, limit),
         })
@@ -89,31 +101,54 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// The same, without waiting for writers.
     #[cold]
     #[inline(never)]
-    pub(super) fn try_lock_shared_slow(&self, attempt: Attempt) -> bool {
+    pub(super) fn try_lock_shared_slow(&self) -> bool {
         P::in_slow_path(|| {
-            // The holder of the mutex may be a reader that is about to release it.
+            // The holder of the mutex may be a reader that is about to open or release it.
             let by = Releaser::Reader;
-            self.enters(attempt) || self.spins_until_free(by) && self.enters_again(by)
+            self.enters() || self.spins_until_free(by) && self.enters_again(by)
         })
     }
 
     /// Enters if no writer has the lock, or if the caller holds it shared already.
     pub(super) fn enters_again(&self, by: Releaser) -> bool {
-        if by == Releaser::Anyone {
-            return self.enters_unnoted();
-        }
-        match self.attempt() {
-            Attempt::In => true,
-            attempt => self.enters(attempt),
+        match by {
+            Releaser::Anyone => self.enters_unnoted(),
+            Releaser::Reader => self.attempt() || self.enters(),
         }
     }
 
-    fn enters(&self, attempt: Attempt) -> bool {
+    /// The same. But if one thread uses the mutex again and again, for short sections, the caller
+    /// does not enter beside it. It waits for its turn, and then uses it again and again itself.
+    fn enters_unless_monopolised(&self) -> bool {
+        let line = Self::own_line();
+        if !self.mutex.is_locked() || line.may_hold_others() || line.held(self.known_id()).is_some() {
+            return self.enters();
+        }
+        if self.stays_open() {
+            self.note_beside();
+            return self.enters();
+        }
+        !self.mutex.is_monopolised() && self.enters()
+    }
+
+    /// Whether a reader has the mutex, and reads for longer than it takes to get the cache line.
+    pub(super) fn stays_open(&self) -> bool {
+        let mut spin = Spin::default();
+        // A reader that releases the mutex notes a read before.
+        let reads = self.reads.load_hint();
+        let is_open = (0..LONG_LOOKS).all(|look| {
+            if look != 0 {
+                NearMutex::<P>::pause(STRIDE_NS / 8, &mut spin);
+            }
+            self.mutex.is_open()
+        });
+        is_open && self.reads.load_hint() == reads
+    }
+
+    /// Enters if no writer has the lock, or if the caller holds it shared already.
+    fn enters(&self) -> bool {
         let id = self.known_id();
         let line = Self::own_line();
-        if attempt == Attempt::Published && self.enters_fenced(line, id) {
-            return true;
-        }
         match line.held(id) {
             Some(index) if line.hold_again(index) => true,
             Some(_) => {
@@ -125,23 +160,35 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         }
     }
 
-    /// Enters in the slot in which the lock is published, unless the mode is counted or a writer
-    /// has the lock. Otherwise the lock is published no more.
-    fn enters_fenced(&self, line: &ReaderLine<P>, id: u64) -> bool {
-        let index = line.first(id);
-        if self.mutex.is_locked() || self.mode.load(Relaxed) & MODE == COUNTED_MODE {
+    /// The caller, whose line this is, has published the lock in this slot. It enters unless a
+    /// writer has the lock. Otherwise the lock is published no more.
+    #[inline(never)]
+    pub(super) fn enters_unbiased(&self, line: &ReaderLine<P>, index: usize, id: u64) -> bool {
+        let is_in = match self.mode.load(Relaxed) & MODE {
+            COUNTED_MODE => self.enters_alone(line, index, id),
+            _ => self.enters_fenced(line, index, id),
+        };
+        if !is_in {
             line.leave(index);
+        }
+        is_in
+    }
+
+    /// The same, by passing a fence.
+    #[inline(always)]
+    fn enters_fenced(&self, line: &ReaderLine<P>, index: usize, id: u64) -> bool {
+        if self.mutex.is_locked() {
             return false;
         }
+        // Again, since this is a fence on x86-64.
+        line.slot(index).swap(id, Relaxed);
         // Ordering: SeqCst, for Dekker's pattern, with `drain`: the lock was published before it,
         // and we look after it.
-        P::fence(SeqCst);
+        P::fence_after_rmw(SeqCst);
         let is_in = self.is_free_in(FENCED);
         if is_in {
             line.slot(index).store(id | IN, Relaxed);
             self.note_read(line);
-        } else {
-            line.leave(index);
         }
         is_in
     }
@@ -159,14 +206,14 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Enters by adding to the count, unless a writer has the lock who does not let the caller in.
     #[inline(always)]
     pub(super) fn enters_if(&self, lets_in: impl Fn() -> bool) -> bool {
-        if self.mutex.is_locked() && !lets_in() {
+        if self.mutex.is_closed() && !lets_in() {
             return false;
         }
         self.count_reader();
         // Ordering: SeqCst, for Dekker's pattern, with `drain`: we are counted before it, and look
         // after it.
         P::fence_after_rmw(SeqCst);
-        let is_in = self.mutex.is_free() || lets_in();
+        let is_in = !self.mutex.is_closed() || lets_in();
         if !is_in {
             Self::discount_reader(self);
         }
@@ -189,7 +236,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         // Ordering: Release, pairs with the Acquire in `wait_for_counted`: our section happens
         // before the writer's.
         // SAFETY: as above.
-        if unsafe { &*readers }.fetch_sub(1, Release) == AWAITED | 1 {
+        if unsafe { &*readers }.fetch_sub(1, Release) & !PARKED == AWAITED | 1 {
             P::unpark(readers, u32::MAX);
         }
     }
@@ -221,11 +268,20 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         self.note_read(line);
     }
 
+    /// Releases the lock. This slot is the first choice for the lock in the line of the caller. It
+    /// does not say that the caller has published the lock, and holds it once.
+    #[inline(never)]
+    pub(super) fn unlock_unbiased(&self, line: &ReaderLine<P>, first: usize, id: u64) {
+        if line.slot(first).load(Relaxed) == id | IN | ALONE {
+            self.unlock_alone(line, first);
+        } else {
+            self.unlock_shared_slow(line, id);
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    pub(super) fn unlock_shared_slow(&self) {
-        let id = self.id.load(Relaxed);
-        let line = P::line();
+    fn unlock_shared_slow(&self, line: &ReaderLine<P>, id: u64) {
         let Some(index) = line.held(id) else {
             line.end_unnoted();
             return Self::discount_reader(self);
@@ -233,6 +289,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         let slot = line.slot(index);
         match slot.load(Relaxed) {
             value if value == id | IN => line.leave(index),
+            value if value == id | IN | ALONE => self.unlock_alone(line, index),
             value if value == id | IN | COUNTED => {
                 slot.store(lines::FREE, Relaxed);
                 Self::discount_reader(self);
@@ -247,7 +304,11 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         let patience_ns = P::now_ns().saturating_add(PATIENCE_NS);
         let until_ns = limit.until_ns.map_or(patience_ns, |until_ns| until_ns.min(patience_ns));
         let mut turn = 0;
+        let purpose = self.mutex.purpose_of_newcomer();
         loop {
+            if (purpose == Purpose::Probe || self.mutex.is_monopolised()) && !self.may_be_nested(by) {
+                return self.enter_from_queue(by, purpose, limit);
+            }
             if self.spins_until_free(by) && self.enters_again(by) {
                 return Ok(());
             }
@@ -256,7 +317,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             }
             P::assert_may_sleep();
             if P::now_ns() >= until_ns {
-                return self.enter_from_queue(by, limit);
+                return self.enter_from_queue(by, purpose, limit);
             }
             if self.enters_after_park(by, until_ns) {
                 return Ok(());
@@ -271,9 +332,6 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         let mut spin = Spin::default();
         let mut stride_ns = STRIDE_NS / 8;
         for look in 0..LOOKS + YIELDS {
-            if !self.mutex.is_locked() || self.lets_caller_in(by) {
-                return true;
-            }
             if P::should_give_way(&mut spin) {
                 return false;
             }
@@ -283,8 +341,16 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             } else {
                 P::sched_yield();
             }
+            if !self.mutex.is_closed() || self.lets_caller_in(by) {
+                return true;
+            }
         }
-        !self.mutex.is_locked() || self.lets_caller_in(by)
+        false
+    }
+
+    /// Whether the caller may hold the lock already, so that it must not wait for its turn.
+    fn may_be_nested(&self, by: Releaser) -> bool {
+        by == Releaser::Reader && P::line().may_hold_others()
     }
 
     fn lets_caller_in(&self, by: Releaser) -> bool {
@@ -299,7 +365,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     fn enters_after_park(&self, by: Releaser, until_ns: u64) -> bool {
         let waiting = P::waiting_readers(self.known_id());
         waiting.fetch_add(1, Relaxed);
-        if let Some(word) = self.mutex.held_word()
+        self.readers.fetch_or(PARKED, Relaxed);
+        if let Some(word) = self.mutex.closed_word()
             && !self.lets_caller_in(by)
         {
             P::park_until(self.mutex.word(), word, until_ns);
@@ -310,21 +377,20 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         enters
     }
 
-    /// Enters with the mutex.
-    fn enter_from_queue(&self, by: Releaser, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        let mut slice_ns = SLICE_NS;
+    /// Enters with the mutex, for which the caller waits as a newcomer that does this.
+    fn enter_from_queue(&self, by: Releaser, purpose: Purpose, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        let mut slices = Slices::default();
+        let mut purpose = Some(purpose);
         loop {
-            let slice_end_ns = P::now_ns().saturating_add(slice_ns);
-            let until_ns = limit.until_ns.map_or(slice_end_ns, |until_ns| until_ns.min(slice_end_ns));
-            let slice = Limit { until_ns: Some(until_ns), cancellation: limit.cancellation };
-            // SAFETY: the mutex is unlocked below.
-            match unsafe { self.mutex.lock_within(&(), &slice) } {
+            let slice = slices.next(limit);
+            let result = match purpose.take() {
+                Some(purpose) => self.mutex.lock_for(purpose, &slice),
+                // SAFETY: the mutex is unlocked below.
+                None => unsafe { self.mutex.lock_within(&(), &slice) },
+            };
+            match result {
                 Ok(()) => {
-                    self.open();
-                    self.enter_with_mutex(by);
-                    self.close();
-                    // SAFETY: we hold it.
-                    unsafe { self.release() };
+                    self.enter_and_release(by);
                     return Ok(());
                 }
                 Err(GaveUp::Cancelled) => return Err(GaveUp::Cancelled),
@@ -334,9 +400,37 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             if let Some(why) = limit.is_reached() {
                 return Err(why);
             }
-            // Also for a reader that passes a writer that waits for readers. With short slices, it
-            // would never get to the front of a long queue.
-            slice_ns = (slice_ns * SLICES_GROW).min(SLICE_MAX_NS);
         }
+    }
+
+    /// The caller, who has the mutex, enters, and releases the mutex.
+    fn enter_and_release(&self, by: Releaser) {
+        self.open();
+        self.enter_with_mutex(by);
+        self.close();
+        // SAFETY: we hold it.
+        unsafe { self.release() };
+    }
+}
+
+/// The times for which a thread waits in the queue of the mutex, before it looks whether it must
+/// wait at all.
+pub(super) struct Slices {
+    slice_ns: u64,
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Self { slice_ns: SLICE_NS }
+    }
+}
+
+impl Slices {
+    /// The next slice, within the limit.
+    pub(super) fn next<'a, P: RwLockPlatform>(&mut self, limit: &Limit<'a, P>) -> Limit<'a, P> {
+        let end_ns = P::now_ns().saturating_add(self.slice_ns);
+        self.slice_ns = (self.slice_ns * SLICES_GROW).min(SLICE_MAX_NS);
+        let until_ns = limit.until_ns.map_or(end_ns, |until_ns| until_ns.min(end_ns));
+        Limit { until_ns: Some(until_ns), cancellation: limit.cancellation }
     }
 }

@@ -7,12 +7,12 @@
 //!
 //! A writer that waits for readers spins first, and then begins to drain. A recursive reader that
 //! arrives before that spins too, and then sleeps. It is not woken when the writer begins to drain.
-//! It looks again after each sleep. The first sleep takes 0.5 ms, the second one 2 ms, in the queue
+//! It looks again after each sleep. The first sleep takes 0.5 ms, the second one 8 ms, in the queue
 //! of the mutex. Each further one takes four times as long as the one before, up to 0.5 s. So a
 //! reader may wait for 0.5 ms too long. If it has waited for writers that were in, it may wait too
-//! long for about four times that time.
+//! long for 8 ms, or for about four times that time if that is more.
 
-use super::{Attempt, NearRwLock, RwLockPlatform};
+use super::{NearRwLock, RwLockPlatform};
 use crate::parking::{GaveUp, Limit};
 
 impl<P: RwLockPlatform> NearRwLock<P> {
@@ -27,10 +27,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// As [`lock_shared`](crate::raw::RawRwLock::lock_shared).
     #[inline]
     pub unsafe fn lock_shared_recursive_within(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        match self.attempt() {
-            Attempt::In => Ok(()),
-            attempt => Self::recursively(|| self.lock_shared_slow(attempt, limit)),
-        }
+        if self.attempt() { Ok(()) } else { Self::recursively(|| self.lock_shared_slow(limit)) }
     }
 
     /// The same, without waiting. It fails if a writer is in, and may fail if a writer has just
@@ -41,10 +38,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// As [`try_lock_shared`](crate::raw::RawRwLock::try_lock_shared).
     #[inline]
     pub unsafe fn try_lock_shared_recursive(&self) -> bool {
-        match self.attempt() {
-            Attempt::In => true,
-            attempt => Self::recursively(|| self.try_lock_shared_slow(attempt)),
-        }
+        self.attempt() || Self::recursively(|| self.try_lock_shared_slow())
     }
 
     /// Calls `f`. Meanwhile the caller's line says that the thread may hold other locks.

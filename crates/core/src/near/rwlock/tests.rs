@@ -220,6 +220,41 @@ fn read_recursively(lock: &Lock) -> bool {
     unsafe { lock.try_lock_shared_recursive() }
 }
 
+/// An upgradable reader does not wait for a reader, also if that one has the mutex.
+#[test]
+fn an_upgradable_reader_takes_the_mutex_over_from_a_reader() {
+    let lock = lock_in(COUNTED_MODE);
+    act_as(1);
+    assert!(read(&lock), "it gives the lock an id");
+    unread(&lock);
+    assert!(read(&lock) && lock.mutex.is_open() && lock.is_locked() && !lock.is_locked_exclusive());
+    assert!(read(&lock), "a nested read");
+    act_as(2);
+    let heavies = HEAVIES.get();
+    // SAFETY: released below.
+    assert!(!write(&lock) && unsafe { lock.try_lock_upgradable() } && !lock.mutex.is_open());
+    assert_eq!(HEAVIES.get(), heavies + 1);
+    act_as(3);
+    // SAFETY: not released if it fails.
+    assert!(read(&lock) && !unsafe { lock.try_lock_upgradable() });
+    unread(&lock);
+    act_as(2);
+    // SAFETY: as above.
+    assert!(!unsafe { lock.try_upgrade() }, "the first reader is in");
+    act_as(1);
+    unread(&lock);
+    unread(&lock);
+    assert!(OneThread::line().is_empty() && lock.is_locked());
+    act_as(2);
+    // SAFETY: as above.
+    assert!(unsafe { lock.try_upgrade() } && lock.is_locked_exclusive());
+    unwrite(&lock);
+    act_as(1);
+    assert!(!lock.is_locked() && read(&lock) && lock.mutex.is_open(), "it is as before");
+    unread(&lock);
+    assert!(!lock.is_locked());
+}
+
 #[test]
 fn a_recursive_reader_passes_a_writer_that_waits_for_readers() {
     for wanted in MODES {

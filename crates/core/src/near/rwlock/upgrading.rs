@@ -4,10 +4,10 @@
 //! time, and no writer beside it. It is not counted. To upgrade, it closes the lock, and waits for
 //! the readers that are in.
 
-use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use super::reading::Releaser;
+use super::lines::Taking;
+use super::reading::{Releaser, Slices};
 use super::writing::YIELDS;
 use super::{NearRwLock, RwLockPlatform};
 use crate::parking::{GaveUp, Limit, RawTimedLock};
@@ -27,9 +27,22 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// As [`RawLock::lock`], up to [`unlock_upgradable`](Self::unlock_upgradable), an upgrade or a
     /// downgrade.
     pub unsafe fn lock_upgradable_within(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        let mut slices = Slices::default();
         // SAFETY: the caller's.
-        unsafe { self.mutex.lock_within(&(), limit)? };
-        self.let_readers_in();
+        while !unsafe { self.try_lock_upgradable() } {
+            // SAFETY: the caller's.
+            match unsafe { self.mutex.lock_within(&(), &slices.next(limit)) } {
+                Ok(()) => {
+                    self.let_readers_in();
+                    return Ok(());
+                }
+                Err(GaveUp::Cancelled) => return Err(GaveUp::Cancelled),
+                Err(GaveUp::TimedOut) => {}
+            }
+            if let Some(why) = limit.is_reached() {
+                return Err(why);
+            }
+        }
         Ok(())
     }
 
@@ -39,12 +52,28 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     ///
     /// As there, if it returns true.
     pub unsafe fn try_lock_upgradable(&self) -> bool {
-        // SAFETY: the caller's.
-        let has_mutex = unsafe { self.mutex.try_lock(&()) };
-        if has_mutex {
-            self.let_readers_in();
+        let mut spin = Spin::default();
+        // One heavy side of the fence per call is enough.
+        let mut taking = None;
+        for turn in 0.. {
+            // SAFETY: the caller's.
+            let mut has_mutex = unsafe { self.mutex.try_lock(&()) };
+            if !has_mutex && taking.is_none() && self.stays_open() {
+                taking = self.take_over();
+                has_mutex = taking == Some(Taking::Done);
+            }
+            if has_mutex {
+                self.let_readers_in();
+                return true;
+            }
+            // A reader that has the mutex may be about to note that, or to release it. Or another
+            // thread takes the mutex over from it.
+            if self.mutex.is_closed() || turn > 0 && P::should_give_way(&mut spin) || turn == YIELDS {
+                return false;
+            }
+            P::sched_yield();
         }
-        has_mutex
+        false
     }
 
     /// Releases an upgradable acquisition.
@@ -187,9 +216,6 @@ impl<P: RwLockPlatform> NearRwLock<P> {
 
     fn let_readers_in(&self) {
         self.open();
-        let id = self.id.load(Relaxed);
-        if id != 0 {
-            Self::wake_readers(id, ptr::from_ref(self.mutex.word()));
-        }
+        self.wake_parked();
     }
 }

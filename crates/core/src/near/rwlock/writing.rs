@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use super::lines::ReaderLine;
 use super::mode::{BIASED, COUNTED_MODE, FENCED, MODE, UNIT_SHIFT};
-use super::reading::{AWAITED, READERS};
+use super::reading::{AWAITED, PARKED, READERS};
 use super::{NearRwLock, RwLockPlatform};
 use crate::near::mutex::NearMutex;
 use crate::parking::{GaveUp, Limit, RawTimedLock};
@@ -49,8 +49,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     #[inline(always)]
     fn is_empty_for_sure(&self) -> bool {
         let is_empty = self.mode.load(Relaxed) == COUNTED_MODE && !self.has_counted();
-        if is_empty && self.reads.load_hint() != 0 {
-            self.reads.store_hint(0);
+        if is_empty {
+            self.forget_reads();
         }
         is_empty
     }
@@ -171,10 +171,10 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Chooses the mode after a write, when no reader is in. `before` is that before the write. (As
     /// long as readers may be in a slot, the mode must be one in which writers read the lines.)
     fn choose_mode(&self, before: u32) {
-        if before == FENCED && self.reads.load_hint() < Self::fenced_reads() {
+        if before == FENCED && self.has_few_reads() {
             self.set_mode(COUNTED_MODE);
         }
-        self.reads.store_hint(0);
+        self.forget_reads();
     }
 
     /// Waits until a reader has left this slot.
@@ -212,7 +212,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         self.begin_draining();
         let result = loop {
             let readers = self.readers.fetch_or(AWAITED, Relaxed) | AWAITED;
-            if readers == AWAITED {
+            if readers & !PARKED == AWAITED {
                 break Ok(());
             }
             if let Some(why) = limit.is_reached() {
@@ -285,12 +285,12 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// The caller holds the mutex.
     #[inline(always)]
     pub(super) unsafe fn release(&self) {
-        let id = self.id.load(Relaxed);
         let word = ptr::from_ref(self.mutex.word());
+        let wakes = self.has_parked();
         // SAFETY: the caller's. The last access to the lock.
         unsafe { self.mutex.unlock(&()) };
-        if id != 0 {
-            Self::wake_readers(id, word);
+        if wakes {
+            P::unpark(word, u32::MAX);
         }
     }
 
@@ -300,22 +300,33 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     ///
     /// The caller holds the mutex.
     pub(super) unsafe fn release_fair(&self) {
-        let id = self.id.load(Relaxed);
         let word = ptr::from_ref(self.mutex.word());
+        let wakes = self.has_parked();
         // SAFETY: the caller's. The last access to the lock.
         unsafe { self.mutex.unlock_fair() };
-        if id != 0 {
-            Self::wake_readers(id, word);
+        if wakes {
+            P::unpark(word, u32::MAX);
         }
     }
 
-    /// Wakes the readers that wait at a lock with this id.
+    /// Whether readers are parked, or are about to be. The caller wakes them: it is told once.
     #[inline(always)]
-    pub(super) fn wake_readers(id: u64, word: *const P::U32) {
-        // A reader that waits notes that first, and then looks. If it has looked too early, it
-        // wakes up by itself.
-        if P::waiting_readers(id).load(Relaxed) != 0 {
-            P::unpark(word, u32::MAX);
+    fn has_parked(&self) -> bool {
+        // A reader notes that first, and then looks at the mutex. If both are too late, it wakes up
+        // by itself.
+        self.readers.load(Relaxed) & PARKED != 0 && self.forgets_parked()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn forgets_parked(&self) -> bool {
+        self.readers.fetch_and(!PARKED, Relaxed) & PARKED != 0
+    }
+
+    /// Wakes the readers that are parked.
+    pub(super) fn wake_parked(&self) {
+        if self.has_parked() {
+            P::unpark(self.mutex.word(), u32::MAX);
         }
     }
 }
