@@ -30,7 +30,7 @@ const RULES: &[(&str, &[&str])] = &[
 /// The crates that a program with nearlock compiles, and all other crates that each of these may
 /// use.
 const PRODUCT: &[(&str, &[&str])] =
-    &[(COLLECTION, &[]), ("nearlock", &["backtrace", "lock_api"]), ("nearlock-os", &["linux-raw-sys"])];
+    &[(COLLECTION, &[]), ("nearlock", &["backtrace", "lock_api"]), ("nearlock-os", &[])];
 
 /// Has no dependency of any kind, and no feature.
 const CORE: &str = "nearlock-core";

@@ -5,6 +5,8 @@ mod file;
 mod futex;
 mod membarrier;
 mod nodes;
+#[allow(non_upper_case_globals, reason = "named as elsewhere")]
+mod numbers;
 mod parallelism;
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod rseq;

@@ -1,73 +1,20 @@
-//! Declarations of the C library's functions, and of the numbers that they and the kernel take.
+//! Declarations of the C library's functions that are used here.
 //!
-//! Numbers and types of the kernel are those of the crate `linux-raw-sys`. The functions are
-//! declared here, with the numbers that belong to the C library. The crate `libc` has all of them,
-//! but takes half as long to compile as all of nearlock (`cargo xtask compile-time`). So only the
-//! tests depend on it: they compare every number and every declaration with `libc`.
+//! The crate `libc` has all of them, but takes long to compile (`cargo xtask compile-time`). So only
+//! the tests depend on it, and compare every declaration with it. The numbers that the functions
+//! take are in `numbers.rs`.
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr;
 
-use linux_raw_sys::general::membarrier_cmd as membarrier;
-use linux_raw_sys::{errno, general as kernel};
+pub use super::numbers::*;
 
-pub use kernel::timespec;
-
-/// Uses `as`, because the kernel's numbers are unsigned, and most functions take signed ones.
-macro_rules! numbers {
-    ($($type:ident { $($name:ident = $value:expr,)+ })+) => {
-        $($(#[allow(non_upper_case_globals, reason = "named as elsewhere")]
-        #[cfg_attr(miri, allow(dead_code, reason = "the interpreter has no such call"))]
-        pub const $name: $type = $value as $type;)+)+
-
-        #[cfg(test)]
-        #[test]
-        fn numbers_are_those_of_libc() {
-            $($(assert_eq!($name, libc::$name, stringify!($name));)+)+
-        }
-    };
-}
-
-numbers! {
-    c_long {
-        SYS_close = kernel::__NR_close,
-        SYS_futex = kernel::__NR_futex,
-        SYS_getcpu = kernel::__NR_getcpu,
-        SYS_gettid = kernel::__NR_gettid,
-        SYS_membarrier = kernel::__NR_membarrier,
-        SYS_openat = kernel::__NR_openat,
-        SYS_read = kernel::__NR_read,
-        SYS_sched_getaffinity = kernel::__NR_sched_getaffinity,
-        SYS_tgkill = kernel::__NR_tgkill,
-    }
-    c_int {
-        EACCES = errno::EACCES,
-        EAGAIN = errno::EAGAIN,
-        EFAULT = errno::EFAULT,
-        EINTR = errno::EINTR,
-        EINVAL = errno::EINVAL,
-        ENOSYS = errno::ENOSYS,
-        EPERM = errno::EPERM,
-        ESRCH = errno::ESRCH,
-        ETIMEDOUT = errno::ETIMEDOUT,
-        AT_FDCWD = kernel::AT_FDCWD,
-        CLOCK_MONOTONIC = kernel::CLOCK_MONOTONIC,
-        FUTEX_PRIVATE_FLAG = kernel::FUTEX_PRIVATE_FLAG,
-        FUTEX_WAIT = kernel::FUTEX_WAIT,
-        FUTEX_WAKE = kernel::FUTEX_WAKE,
-        MAP_ANONYMOUS = kernel::MAP_ANONYMOUS,
-        MAP_PRIVATE = kernel::MAP_PRIVATE,
-        MEMBARRIER_CMD_GLOBAL = membarrier::MEMBARRIER_CMD_GLOBAL,
-        MEMBARRIER_CMD_PRIVATE_EXPEDITED = membarrier::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
-        MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED = membarrier::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
-        O_CLOEXEC = kernel::O_CLOEXEC,
-        O_RDONLY = kernel::O_RDONLY,
-        PROT_READ = kernel::PROT_READ,
-        PROT_WRITE = kernel::PROT_WRITE,
-        STDERR_FILENO = kernel::STDERR_FILENO,
-        // Numbers of the C libraries, the same in all of Linux.
-        _SC_NPROCESSORS_ONLN = 84,
-    }
+/// A time as the kernel and the C library's function `clock_gettime` use it. Source: futex(2).
+#[repr(C)]
+#[allow(non_camel_case_types, reason = "named as elsewhere")]
+pub struct timespec {
+    pub tv_sec: c_long,
+    pub tv_nsec: c_long,
 }
 
 /// Declares functions of the C library.
@@ -130,8 +77,7 @@ pub fn map_zeroed(bytes: usize) -> *mut c_void {
     #[cfg(not(target_pointer_width = "64"))]
     let memory: *mut c_void = {
         // SAFETY: as above.
-        let address =
-            unsafe { syscall(kernel::__NR_mmap2 as c_long, anywhere, bytes, protection, flags, no_file, 0) };
+        let address = unsafe { syscall(SYS_mmap2, anywhere, bytes, protection, flags, no_file, 0) };
         ptr::with_exposed_provenance_mut(address as usize)
     };
     // -1: the call has failed.

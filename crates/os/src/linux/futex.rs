@@ -16,21 +16,13 @@ use core::time::Duration;
 use super::c;
 use crate::futex::WaitResult;
 
-/// A time limit as the kernel reads it: two longs. `c::timespec` is the type that the C library
-/// takes, and its seconds may be longer on a 32-bit processor. As the limit is relative, 31 bits of
-/// seconds suffice.
-#[repr(C)]
-struct KernelTime {
-    s: c_long,
-    ns: c_long,
-}
-
 /// See [`futex::wait`](crate::futex::wait).
 #[inline(always)]
 pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
     // A timeout of more seconds than the kernel can count means no limit.
     let timeout = timeout.and_then(|timeout| {
-        Some(KernelTime { s: timeout.as_secs().try_into().ok()?, ns: timeout.subsec_nanos() as c_long })
+        let tv_sec = timeout.as_secs().try_into().ok()?;
+        Some(c::timespec { tv_sec, tv_nsec: timeout.subsec_nanos() as c_long })
     });
     let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY:
@@ -66,7 +58,7 @@ pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
 ///
 /// Safety: the kernel may read the word, as this operation does; the limit is null or alive.
 #[inline(always)]
-unsafe fn call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) -> Result<u32, c_int> {
+unsafe fn call(word: *mut u32, op: c_int, value: u32, limit: *const c::timespec) -> Result<u32, c_int> {
     // SAFETY: the caller's.
     result_of(unsafe { system_call(word, op, value, limit) })
 }
@@ -80,7 +72,7 @@ fn result_of(result: isize) -> Result<u32, c_int> {
 /// Safety: as [`call`].
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", not(miri)))]
 #[inline(always)]
-unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) -> isize {
+unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const c::timespec) -> isize {
     let result;
     // SAFETY: the caller's. The kernel changes no other registers than these, and no memory.
     unsafe {
@@ -102,7 +94,7 @@ unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const Kerne
 /// Safety: as [`call`].
 #[cfg(all(target_arch = "aarch64", target_pointer_width = "64", not(miri)))]
 #[inline(always)]
-unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) -> isize {
+unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const c::timespec) -> isize {
     let result;
     // SAFETY: the caller's. The kernel changes no memory, and no registers but those that a
     // function may change: beside the result, parts of the vector registers of SVE.
@@ -129,9 +121,7 @@ unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const Kerne
     target_pointer_width = "64",
     not(miri)
 )))]
-unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const KernelTime) -> isize {
-    // The C library's type for the time, by which Miri knows the argument.
-    let limit = limit.cast::<c::timespec>();
+unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const c::timespec) -> isize {
     // SAFETY: the caller's.
     match unsafe { c::syscall(c::SYS_futex, word, op, value, limit) } {
         -1 => -(std::io::Error::last_os_error().raw_os_error().unwrap_or(c::EINTR) as isize),
