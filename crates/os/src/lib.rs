@@ -65,6 +65,7 @@ mod shortage;
 mod slots;
 mod start;
 pub mod switches;
+mod text;
 mod thread;
 mod time_slice;
 mod wait;

@@ -26,7 +26,11 @@ pub fn pause_ns() -> f64 {
     if known > 0.0 {
         return known;
     }
-    let measured_ns = (0..TRIES).map(|_| one_try_ns()).min().unwrap_or(0).max(1) as f64 / PAUSES as f64;
+    let mut least_ns = u64::MAX;
+    for _ in 0..TRIES {
+        least_ns = least_ns.min(one_try_ns());
+    }
+    let measured_ns = least_ns.max(1) as f64 / PAUSES as f64;
     // If several threads measure at the same time, all return the result of the first.
     match MEASURED.compare_exchange(0, measured_ns.to_bits(), Relaxed, Relaxed) {
         Ok(_) => measured_ns,

@@ -1,5 +1,7 @@
 //! Quotas of processor time.
 
+use crate::text::number;
+
 /// A quota: this much processor time in each period, for all threads together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuQuota {
@@ -22,13 +24,13 @@ impl CpuQuota {
 
     /// The quota in the text of a file `cpu.max`. `max 100000` is no quota.
     pub fn of_cpu_max(text: &str) -> Option<Self> {
-        let mut words = text.split_whitespace();
-        Self::of(words.next()?, words.next()?)
+        let (quota_us, rest) = number(text.as_bytes())?;
+        let (period_us, _) = number(rest.trim_ascii_start())?;
+        Self::of(quota_us, period_us)
     }
 
-    /// A quota from two decimal numbers; `None` if there is no quota.
-    pub fn of(quota: &str, period: &str) -> Option<Self> {
-        let quota = Self { quota_us: quota.parse().ok()?, period_us: period.parse().ok()? };
-        (quota.quota_us > 0 && quota.period_us > 0).then_some(quota)
+    /// A quota and its period, in microseconds; `None` if one of them is 0.
+    pub fn of(quota_us: u64, period_us: u64) -> Option<Self> {
+        (quota_us > 0 && period_us > 0).then_some(Self { quota_us, period_us })
     }
 }

@@ -143,7 +143,16 @@ impl Slot {
 
     /// The events counted so far.
     pub fn events(&self) -> [u64; LockEvent::COUNT] {
-        self.events.each_ref().map(|count| count.load(Relaxed))
+        let mut counts = [0; _];
+        add(&mut counts, &self.events);
+        counts
+    }
+}
+
+/// Adds counts of events to sums of them.
+pub fn add(sums: &mut [u64; LockEvent::COUNT], counts: &[AtomicU64; LockEvent::COUNT]) {
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum = sum.wrapping_add(count.load(Relaxed));
     }
 }
 
@@ -331,7 +340,7 @@ impl Registry {
     /// Adds the counts of all slots to `sums`.
     pub fn add_events(&self, sums: &mut [u64; LockEvent::COUNT]) {
         for slot in self.made_slots() {
-            sums.iter_mut().zip(slot.events()).for_each(|(sum, count)| *sum = sum.wrapping_add(count));
+            add(sums, &slot.events);
         }
     }
 

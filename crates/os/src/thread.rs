@@ -36,7 +36,7 @@ use nearlock_core::schedule::{OwnerState, ThreadId};
 use nearlock_core::shared_holds::SharedLock;
 
 use crate::slots::{Registry, Slot};
-use crate::{Os, asleep, local, readers, start, sys};
+use crate::{Os, asleep, local, readers, slots, start, sys};
 
 /// The slots of the process.
 static REGISTRY: Registry = Registry::new(NodeId::SLOTS);
@@ -95,8 +95,7 @@ unsafe extern "C" fn at_exit(slot: *mut c_void) {
         return REGISTRY.is_not_watched(slot);
     }
     ENDS.with(|ends| ends.store(true, Relaxed));
-    MINE.with(|mine| mine.store(ptr::null_mut(), Relaxed));
-    local::set_line(None);
+    set_own_slot(None);
     // Ordering: SeqCst, for the compiler alone: signal handlers must find no slot before it is
     // given back.
     compiler_fence(SeqCst);
@@ -108,7 +107,7 @@ unsafe extern "C" fn at_exit(slot: *mut c_void) {
 /// To be called in a child made by `fork`.
 pub fn after_fork() {
     // 0 if the thread has no number: then no lock names it.
-    KEPT.store(NUMBER.with(|number| number.load(Relaxed)), Relaxed);
+    KEPT.store(number(), Relaxed);
     asleep::forget_all();
     readers::after_fork();
     // SAFETY: the child has one thread.
@@ -124,7 +123,7 @@ fn mine() -> Option<&'static Slot> {
 #[cold]
 #[inline(never)]
 fn register() -> Option<&'static Slot> {
-    if BARRED.with(|barred| barred.swap(true, Relaxed)) {
+    if set_barred(true) {
         return None;
     }
     // Ordering: SeqCst, for the compiler alone: signal handlers must find BARRED before they find
@@ -132,14 +131,16 @@ fn register() -> Option<&'static Slot> {
     compiler_fence(SeqCst);
     start::begin();
     let slot = REGISTRY.lease(sys::thread_id(), sys::has_ended).filter(|slot| watch(slot));
-    MINE.with(|mine| {
-        mine.store(slot.map_or(ptr::null_mut(), |slot| ptr::from_ref(slot).cast_mut()), Relaxed)
-    });
-    local::set_line(slot.map(Slot::readers));
+    set_own_slot(slot);
     // Ordering: SeqCst, for the compiler alone, as above: BARRED must not be cleared early.
     compiler_fence(SeqCst);
-    BARRED.with(|barred| barred.store(false, Relaxed));
+    set_barred(false);
     slot
+}
+
+/// Returns the value that it replaces.
+fn set_barred(barred: bool) -> bool {
+    BARRED.with(|word| word.swap(barred, Relaxed))
 }
 
 /// Arranges that the caller's new slot is given back at the end of the thread. If that is
@@ -177,7 +178,13 @@ pub fn slot() -> Option<u32> {
 /// The number by which locks know the caller, as long as it lives.
 #[inline]
 pub fn id() -> ThreadId {
-    ThreadId::new(NUMBER.with(|number| number.load(Relaxed))).unwrap_or_else(first_id)
+    ThreadId::new(number()).unwrap_or_else(first_id)
+}
+
+/// The same, or 0 if it was not needed yet.
+#[inline(always)]
+fn number() -> u32 {
+    NUMBER.with(|number| number.load(Relaxed))
 }
 
 #[cold]
@@ -199,6 +206,12 @@ fn own_slot() -> Option<&'static Slot> {
     let slot = MINE.with(|mine| mine.load(Relaxed));
     // SAFETY: set only to slots, which live for ever.
     unsafe { slot.as_ref() }
+}
+
+fn set_own_slot(slot: Option<&'static Slot>) {
+    let address = slot.map_or(ptr::null(), ptr::from_ref).cast_mut();
+    MINE.with(|mine| mine.store(address, Relaxed));
+    local::set_line(slot.map(Slot::readers));
 }
 
 /// The state of the thread, as far as it is known: asleep in a lock, or unknown.
@@ -241,8 +254,7 @@ pub fn count(event: LockEvent) {
 #[inline(never)]
 fn count_without_slot(event: LockEvent) {
     // 0 as long as the thread has no number.
-    let number = NUMBER.with(|number| number.load(Relaxed));
-    let counters = &SLOTLESS_EVENTS[number as usize % SLOTLESS];
+    let counters = &SLOTLESS_EVENTS[number() as usize % SLOTLESS];
     counters.0[event as usize].fetch_add(1, Relaxed);
 }
 
@@ -252,7 +264,7 @@ fn count_without_slot(event: LockEvent) {
 pub fn events() -> [u64; LockEvent::COUNT] {
     let mut sums = [0_u64; LockEvent::COUNT];
     for counters in &SLOTLESS_EVENTS {
-        sums.iter_mut().zip(&counters.0).for_each(|(sum, count)| *sum += count.load(Relaxed));
+        slots::add(&mut sums, &counters.0);
     }
     REGISTRY.add_events(&mut sums);
     sums

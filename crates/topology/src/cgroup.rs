@@ -55,6 +55,6 @@ fn version_2(group: &Path) -> Option<CpuQuota> {
 
 /// A quota of -1 means that there is none.
 fn version_1(group: &Path) -> Option<CpuQuota> {
-    let word = |name| text(&group.join(name));
-    CpuQuota::of(word("cpu.cfs_quota_us")?.trim(), word("cpu.cfs_period_us")?.trim())
+    let number = |name| text(&group.join(name))?.trim().parse().ok();
+    CpuQuota::of(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
 }

@@ -1,8 +1,8 @@
 //! Declarations of the C library's functions that are used here.
 //!
-//! The crate `libc` has all of them, but takes long to compile (`cargo xtask compile-time`). So only
-//! the tests depend on it, and compare every declaration with it. The numbers that the functions
-//! take are in `numbers.rs`.
+//! The crate `libc` has all of them, but takes long to compile (`cargo xtask compile-time`). So
+//! only the tests depend on it, and compare every declaration with it. The numbers that the
+//! functions take are in `numbers.rs`.
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr;
@@ -38,6 +38,7 @@ type Handler = Option<unsafe extern "C" fn()>;
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
 functions! {
+    __errno_location: fn() -> *mut c_int;
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     getauxval: fn(entry: core::ffi::c_ulong) -> core::ffi::c_ulong;
     getpid: fn() -> c_int;
@@ -65,6 +66,12 @@ functions! {
 unsafe extern "C" {
     // Its time is of another type in `libc`, with the same layout.
     pub fn clock_gettime(clock: c_int, time: *mut timespec) -> c_int;
+}
+
+/// The number of the calling thread's last error. (`std` has it too, in a type with a destructor.)
+pub fn errno() -> c_int {
+    // SAFETY: the variable belongs to the thread.
+    unsafe { *__errno_location() }
 }
 
 /// Maps this many zeroed bytes. Returns null if that fails.

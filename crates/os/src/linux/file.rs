@@ -9,25 +9,19 @@ use super::c;
 /// The longest name of a file. The names of containers' control groups fit.
 const NAME_MAX: usize = 512;
 
-/// Calls `read` with the text of the file of this name, and returns the result. `None` if the text
-/// is not shorter than `TEXT_MAX`, or cannot be read.
-pub fn with_file<const TEXT_MAX: usize, T>(name: Arguments<'_>, read: impl FnOnce(&str) -> T) -> Option<T> {
-    let mut text = [0; TEXT_MAX];
-    let len = read_named(name, &mut text)?;
-    (len < TEXT_MAX).then(|| str::from_utf8(&text[..len]).ok().map(read))?
-}
-
-/// A separate function, so that its stack frame is gone when `read` runs.
+/// Reads the text of the file of this name. `None` if the text is not shorter than `into`, or
+/// cannot be read.
 #[inline(never)]
-fn read_named(name: Arguments<'_>, into: &mut [u8]) -> Option<usize> {
+pub fn read<'a>(name: Arguments<'_>, into: &'a mut [u8]) -> Option<&'a str> {
     let mut path = Name { bytes: [0; NAME_MAX], len: 0 };
     path.write_fmt(name).ok()?;
-    read_file(CStr::from_bytes_until_nul(&path.bytes).ok()?, into)
+    let len = read_bytes(CStr::from_bytes_until_nul(&path.bytes).ok()?, into)?;
+    if len == into.len() { None } else { str::from_utf8(&into[..len]).ok() }
 }
 
 /// Reads the bytes of a file, as many as there are or as fit. Uses system calls directly: the
 /// functions of the C library may end a cancelled thread in the middle of a lock.
-fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
+fn read_bytes(path: &CStr, into: &mut [u8]) -> Option<usize> {
     if cfg!(miri) {
         // Miri has no such calls.
         return None;
@@ -76,9 +70,10 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
     fn files_that_cannot_be_read_give_none() {
-        assert_eq!(with_file::<4096, _>(format_args!("/nowhere"), |_| ()), None);
-        assert_eq!(with_file::<4096, _>(format_args!("/proc/self"), |_| ()), None, "a directory");
-        assert_eq!(with_file::<4096, _>(format_args!("{:600}", "long"), |_| ()), None);
-        assert_eq!(with_file::<4096, _>(format_args!("/dev/zero"), |_| ()), None, "endless");
+        let mut text = [0; 4096];
+        assert_eq!(read(format_args!("/nowhere"), &mut text), None);
+        assert_eq!(read(format_args!("/proc/self"), &mut text), None, "a directory");
+        assert_eq!(read(format_args!("{:600}", "long"), &mut text), None);
+        assert_eq!(read(format_args!("/dev/zero"), &mut text), None, "endless");
     }
 }

@@ -124,7 +124,7 @@ unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const c::ti
 unsafe fn system_call(word: *mut u32, op: c_int, value: u32, limit: *const c::timespec) -> isize {
     // SAFETY: the caller's.
     match unsafe { c::syscall(c::SYS_futex, word, op, value, limit) } {
-        -1 => -(std::io::Error::last_os_error().raw_os_error().unwrap_or(c::EINTR) as isize),
+        -1 => -(c::errno() as isize),
         result => result as isize,
     }
 }

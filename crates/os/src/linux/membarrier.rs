@@ -17,7 +17,6 @@
 //! Source: membarrier(2).
 
 use core::ffi::c_int;
-use std::io;
 
 use super::{c, die, sched_yield};
 
@@ -69,7 +68,7 @@ fn fence(mut call: impl FnMut(Command) -> Answer, mut pause: impl FnMut()) -> An
 fn call(command: Command) -> Answer {
     // SAFETY: the commands have no conditions. Without flags no processor number is needed.
     let result = unsafe { c::syscall(c::SYS_membarrier, command as c_int, 0, 0) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) }
+    if result == 0 { Ok(()) } else { Err(c::errno()) }
 }
 
 /// Registers the process for [`membarrier`]. Returns whether the kernel accepts.

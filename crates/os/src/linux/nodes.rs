@@ -9,10 +9,11 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::platform::NUMA_NODES_MAX;
 
-use super::file::with_file;
+use super::file::read;
 use super::{c, rseq};
 use crate::CACHES_MAX;
 use crate::ranges::ranges;
+use crate::text::number;
 
 /// Whether the system tells the NUMA nodes.
 pub const KNOWS_NODES: bool = true;
@@ -91,11 +92,9 @@ pub fn ask_numa_node() -> u32 {
 
 /// The number of NUMA nodes that have processors; 1 if the system does not tell.
 pub fn numa_nodes() -> u32 {
-    with_file::<LIST_MAX, _>(format_args!("/sys/devices/system/node/has_cpu"), |text| {
-        ranges(text).try_fold(0, |count, range| Some(count + range?.count() as u32))
-    })
-    .flatten()
-    .map_or(1, |count| count.max(1))
+    let mut text = [0; LIST_MAX];
+    let nodes = read(format_args!("/sys/devices/system/node/has_cpu"), &mut text).and_then(listed);
+    nodes.map_or(1, |nodes| nodes.count)
 }
 
 /// The last-level cache of the processor that the caller runs on, named by the first processor that
@@ -103,48 +102,63 @@ pub fn numa_nodes() -> u32 {
 pub fn last_level_cache() -> u32 {
     let cpu = cpu();
     remembered(&LAST_LEVEL_CACHES, cpu).unwrap_or_else(|| {
-        let first = u32::try_from(cpu).ok().and_then(|cpu| last_level_cache_of(cpu, first));
-        first.map_or_else(numa_node, |first| remember(&LAST_LEVEL_CACHES, cpu as u32, first))
+        let sharing = u32::try_from(cpu).ok().and_then(last_level_cache_of);
+        sharing.map_or_else(numa_node, |sharing| remember(&LAST_LEVEL_CACHES, cpu as u32, sharing.first))
     })
 }
 
 /// Whether there are at least two last-level caches: whether some online processor does not share
 /// the cache of the first online processor.
 pub fn several_last_level_caches() -> bool {
-    let count = |list: &str| ranges(list).try_fold(0, |count, range| Some(count + range?.count()));
-    let online =
-        with_file::<LIST_MAX, _>(format_args!("{CPUS}/online"), |text| Some((first(text)?, count(text)?)));
-    let Some((cpu, online)) = online.flatten() else { return false };
-    last_level_cache_of(cpu, count).is_some_and(|sharing| sharing < online)
+    let mut text = [0; LIST_MAX];
+    let online = read(format_args!("{CPUS}/online"), &mut text).and_then(listed);
+    let Some(online) = online else { return false };
+    last_level_cache_of(online.first).is_some_and(|sharing| sharing.count < online.count)
 }
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// The first number of a list.
-fn first(list: &str) -> Option<u32> {
-    Some(*ranges(list).next()??.start())
+/// The parts of a list that are used here.
+struct Listed {
+    first: u32,
+    /// At least 1.
+    count: u32,
 }
 
-/// Calls `of` with the list of processors that share this one's cache of the highest level that
-/// holds data, and returns the result.
-fn last_level_cache_of<T>(cpu: u32, of: impl Fn(&str) -> Option<T>) -> Option<T> {
-    let mut highest = None;
-    for index in 0..CACHES_MAX {
-        let file = |name, read: &mut dyn FnMut(&str)| {
-            with_file::<LIST_MAX, _>(format_args!("{CPUS}/cpu{cpu}/cache/index{index}/{name}"), read)
-        };
-        let (mut level, mut holds_data) = (None, true);
-        file("level", &mut |text| level = text.trim().parse::<u32>().ok());
-        file("type", &mut |text| holds_data = text.trim() != "Instruction");
-        if holds_data && level > highest.as_ref().map(|&(level, _)| level) {
-            let mut found = None;
-            file("shared_cpu_list", &mut |text| found = of(text));
-            if let (Some(level), Some(found)) = (level, found) {
-                highest = Some((level, found));
-            }
+/// `None` if the text is no list, or an empty one.
+fn listed(list: &str) -> Option<Listed> {
+    let mut all: Option<Listed> = None;
+    for range in ranges(list) {
+        let range = range?;
+        let count = range.end() - range.start() + 1;
+        match &mut all {
+            None => all = Some(Listed { first: *range.start(), count }),
+            Some(all) => all.count += count,
         }
     }
-    highest.map(|(_, found)| found)
+    all
+}
+
+/// The processors that share this one's cache of the highest level that holds data.
+fn last_level_cache_of(cpu: u32) -> Option<Listed> {
+    let mut highest = None;
+    let mut level_max = 0;
+    let mut text = [0; LIST_MAX];
+    for index in 0..CACHES_MAX {
+        let level = cache_file(cpu, index, "level", &mut text).and_then(|level| number(level.as_bytes()));
+        let Some((level, _)) = level else { continue };
+        if level > level_max
+            && cache_file(cpu, index, "type", &mut text).is_none_or(|kind| kind.trim_ascii() != "Instruction")
+            && let Some(sharing) = cache_file(cpu, index, "shared_cpu_list", &mut text).and_then(listed)
+        {
+            (level_max, highest) = (level, Some(sharing));
+        }
+    }
+    highest
+}
+
+fn cache_file<'a>(cpu: u32, index: u32, name: &str, into: &'a mut [u8]) -> Option<&'a str> {
+    read(format_args!("{CPUS}/cpu{cpu}/cache/index{index}/{name}"), into)
 }
 
 const LONG_BITS: usize = c_ulong::BITS as usize;
@@ -172,7 +186,11 @@ pub fn processors_of_process() -> Option<u32> {
     // SAFETY: has no conditions.
     let first = mask_of(unsafe { c::getpid() })?.0;
     let own = mask_of(0)?.0;
-    Some(first.iter().zip(own).map(|(first, own)| (first | own).count_ones()).sum())
+    let mut count = 0;
+    for (first, own) in first.iter().zip(&own) {
+        count += (first | own).count_ones();
+    }
+    Some(count)
 }
 
 /// The processors that the calling thread may run on.

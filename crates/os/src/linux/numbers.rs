@@ -6,8 +6,8 @@
 //! another architecture.
 //!
 //! Source of the numbers: the crate `linux-raw-sys` 0.12.1, which is generated from the headers
-//! that Linux has for programs. Meaning: the manual pages of Linux, syscalls(2), errno(3), futex(2),
-//! membarrier(2), mmap(2), open(2).
+//! that Linux has for programs. Their meaning is in the manual pages of Linux: syscalls(2),
+//! errno(3), futex(2), membarrier(2), mmap(2), open(2).
 
 use core::ffi::{c_int, c_long};
 

@@ -1,32 +1,59 @@
 //! How many threads of the process can run at the same time. Nothing here allocates, because locks
 //! ask for this number in their slow paths.
 
-use core::fmt::{Arguments, Display};
+use core::fmt::Arguments;
 
-use super::file::with_file;
+use super::file::read;
 pub use super::nodes::processors_of_process;
 use crate::quota::CpuQuota;
 
 /// The quota of the process' control group (version 2) in whole processors, at least one.
 /// `u32::MAX` without a quota. Takes about 20 to 100 us.
 pub fn processors_of_quota() -> u32 {
-    let groups = format_args!("/proc/self/cgroup");
-    let quota = with_file::<2048, _>(groups, |groups| cpus_of_quotas(groups, &cpu_max));
-    quota.flatten().unwrap_or(u32::MAX).max(1)
+    let mut text = [0; 2048];
+    let groups = read(format_args!("/proc/self/cgroup"), &mut text);
+    groups.and_then(|groups| cpus_of_quotas(groups, &cpu_max)).unwrap_or(u32::MAX).max(1)
 }
 
 fn cpu_max(name: Arguments<'_>) -> Option<CpuQuota> {
-    with_file::<64, _>(name, CpuQuota::of_cpu_max).flatten()
+    read(name, &mut [0; 64]).and_then(CpuQuota::of_cpu_max)
 }
 
 /// The smallest quota of the process' control group (version 2) and all its ancestors, in whole
 /// processors.
 fn cpus_of_quotas(groups: &str, cpu_max: &dyn Fn(Arguments<'_>) -> Option<CpuQuota>) -> Option<u32> {
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?.trim_end_matches('/');
-    let group = |path: &dyn Display| cpu_max(format_args!("/sys/fs/cgroup{path}/cpu.max"));
-    let ancestors = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]);
-    let cpus = ancestors.filter_map(|path| group(&path)).map(|quota| quota.whole_cpus()).min()?;
-    u32::try_from(cpus).ok()
+    let path = path_of_version_2(groups)?;
+    let mut least = None;
+    for (end, byte) in path.bytes().enumerate() {
+        // The text before a slash is an ancestor. The text before the line feed is the group.
+        if byte == b'/' || byte == b'\n' {
+            let group = path.split_at(end).0;
+            if let Some(quota) = cpu_max(format_args!("/sys/fs/cgroup{group}/cpu.max")) {
+                let cpus = quota.whole_cpus();
+                least = Some(least.map_or(cpus, |least: usize| least.min(cpus)));
+            }
+        }
+        if byte == b'\n' {
+            break;
+        }
+    }
+    u32::try_from(least?).ok()
+}
+
+/// The rest of the text of `/proc/self/cgroup` from the path of the group on. The path follows
+/// `0::` at the beginning of a line.
+fn path_of_version_2(groups: &str) -> Option<&str> {
+    let mut begin = 0;
+    for (end, byte) in groups.bytes().enumerate() {
+        if byte == b'\n' {
+            let line = groups.split_at(begin).1;
+            if let [b'0', b':', b':', ..] = line.as_bytes() {
+                return Some(line.split_at(3).1);
+            }
+            begin = end + 1;
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -60,7 +87,7 @@ mod tests {
         for (groups, expected) in [
             ("0::/\n", None),
             ("0::/a\n", Some(2)),
-            ("1:cpu:/x\n0::/a/b\n", Some(2)),
+            ("1:cpu:/x\n0::/a/b\n2:x:/a/d\n", Some(2)),
             ("0::/a/c\n", Some(1)),
             ("0::/a/d\n", Some(1)),
             ("0::/elsewhere\n", None),

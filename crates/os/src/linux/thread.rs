@@ -36,7 +36,7 @@ pub fn has_ended(thread: u32) -> bool {
     }
     // SAFETY: no signal is sent; ids of other processes, or of none, are an error.
     let refused = unsafe { c::syscall(c::SYS_tgkill, c::getpid(), thread, 0) } != 0;
-    refused && std::io::Error::last_os_error().raw_os_error() == Some(c::ESRCH)
+    refused && c::errno() == c::ESRCH
 }
 
 /// The key, plus one, of the thread-specific data whose destructor reports the end of a thread; 0
