@@ -1,4 +1,5 @@
-//! Locks whose deadlocks can be found: [`Mutex`], [`RwLock`], [`ReentrantMutex`] and [`Condvar`].
+//! Locks whose deadlocks can be found: [`Mutex`], [`FairMutex`], [`RwLock`], [`RecursiveRwLock`],
+//! [`ReentrantMutex`] and [`Condvar`].
 //!
 //! A deadlock is a cycle of threads, each of which waits for a lock that the next one holds. With
 //! these types, [`check_deadlock`] finds the deadlocks of the process, and returns the backtraces
@@ -82,7 +83,7 @@ use backtrace::Backtrace;
 
 use self::waits::{Answer, Outcome, Serial};
 use crate::lock_api::{self, GetThreadId};
-use crate::near;
+use crate::near::{self, Fair, Recursive};
 
 pub use self::condvar::{Condvar, RawCondvar};
 pub use self::mutex::{Detected, RawMutex};
@@ -95,6 +96,45 @@ guarded! {
     /// Space: 24 bytes and the data. Waiting, fairness and ordering: as there. Cost: see the
     /// [module](self), which has an example.
     Mutex, MutexGuard, MappedMutexGuard = RawMutex;
+}
+
+/// The raw lock of [`FairMutex`]: a [`RawMutex`] whose unlocks all hand it over.
+pub type RawFairMutex = Fair<RawMutex>;
+
+guarded! {
+    /// A [`nearlock::FairMutex`](crate::FairMutex) whose deadlocks can be found.
+    ///
+    /// Space: 24 bytes and the data. Waiting, fairness and ordering: as there. Cost: see the
+    /// [module](self).
+    ///
+    /// ```
+    /// use nearlock::deadlock::FairMutex;
+    ///
+    /// let turn = FairMutex::new(1);
+    /// *turn.lock() += 1;
+    /// assert_eq!(*turn.lock(), 2);
+    /// ```
+    FairMutex, FairMutexGuard, MappedFairMutexGuard = RawFairMutex;
+}
+
+/// The raw lock of [`RecursiveRwLock`]: a [`RawRwLock`] whose shared acquisitions are all
+/// recursive.
+pub type RawRwLockRecursive = Recursive<RawRwLock>;
+
+guarded_rw! {
+    /// A [`nearlock::RecursiveRwLock`](crate::RecursiveRwLock) whose deadlocks can be found.
+    ///
+    /// Space: 48 bytes and the data. Waiting, fairness and ordering: as there. Cost: see the
+    /// [module](self).
+    ///
+    /// ```
+    /// use nearlock::deadlock::RecursiveRwLock;
+    ///
+    /// let lock = RecursiveRwLock::new(1);
+    /// *lock.write() += 1;
+    /// assert_eq!(*lock.read() + *lock.read(), 4);
+    /// ```
+    RecursiveRwLock, RecursiveRwLockReadGuard, RecursiveRwLockWriteGuard, MappedRecursiveRwLockReadGuard, MappedRecursiveRwLockWriteGuard = RawRwLockRecursive;
 }
 
 guarded_rw! {
@@ -124,6 +164,19 @@ guarded_rw! {
 /// assert_eq!(*lock.read(), 2);
 /// ```
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
+
+/// Shared access to what a [`RecursiveRwLock`] protects, which can become exclusive. Unlocks when
+/// it is dropped.
+///
+/// ```
+/// use nearlock::deadlock::{RecursiveRwLock, RecursiveRwLockUpgradableReadGuard};
+///
+/// let lock = RecursiveRwLock::new(1);
+/// *RecursiveRwLockUpgradableReadGuard::upgrade(lock.upgradable_read()) = 2;
+/// assert_eq!(*lock.read(), 2);
+/// ```
+pub type RecursiveRwLockUpgradableReadGuard<'a, T> =
+    lock_api::RwLockUpgradableReadGuard<'a, RawRwLockRecursive, T>;
 
 /// A mutex that its holder can lock again, and whose deadlocks can be found. Its guards give shared
 /// access.

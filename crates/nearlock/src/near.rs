@@ -33,8 +33,8 @@ use crate::lock_api::{self, GuardNoSend};
 use crate::raw::Nodeless;
 
 pub use condvar::{Condvar, RawCondvar, WaitCancellable, WaitTimeoutResult};
-pub use fair_mutex::RawFairMutex;
-pub use recursive_rwlock::{RawRwLockRecursive, ReadRecursive};
+pub use fair_mutex::{Fair, RawFairMutex};
+pub use recursive_rwlock::{RawReadRecursive, RawRwLockRecursive, ReadRecursive, Recursive};
 pub use reentrant::{
     MappedReentrantMutexGuard, RawThreadId, ReentrantMutex, ReentrantMutexGuard, const_reentrant_mutex,
 };

@@ -1,4 +1,5 @@
-//! Locks whose guards can be sent to other threads: [`Mutex`], [`RwLock`] and [`Condvar`].
+//! Locks whose guards can be sent to other threads: [`Mutex`], [`FairMutex`], [`RwLock`] and
+//! [`Condvar`].
 //!
 //! The guards are `Send` if the data are, as with the feature `send_guard` of `parking_lot`. The
 //! thread that drops a guard unlocks the lock.
@@ -33,6 +34,7 @@ mod mutex;
 mod rwlock;
 
 use crate::lock_api;
+use crate::near::Fair;
 
 pub use self::condvar::{Condvar, RawCondvar};
 pub use self::mutex::RawMutex;
@@ -58,6 +60,27 @@ guarded! {
     /// });
     /// ```
     Mutex, MutexGuard, MappedMutexGuard = RawMutex;
+}
+
+/// The raw lock of [`FairMutex`]: a [`RawMutex`] whose unlocks all hand it over.
+pub type RawFairMutex = Fair<RawMutex>;
+
+guarded! {
+    /// A [`nearlock::FairMutex`](crate::FairMutex) whose guards can be sent to other threads.
+    ///
+    /// Space, waiting, fairness and ordering: as there. The [module](self) has the differences.
+    ///
+    /// ```
+    /// use nearlock::send::FairMutex;
+    ///
+    /// let turn = FairMutex::new(1);
+    /// let mut guard = turn.lock();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || *guard += 1);
+    /// });
+    /// assert_eq!(*turn.lock(), 2);
+    /// ```
+    FairMutex, FairMutexGuard, MappedFairMutexGuard = RawFairMutex;
 }
 
 guarded_rw! {

@@ -13,9 +13,10 @@ use std::sync::{Arc, Barrier, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
 
+use nearlock::ReadRecursive;
 use nearlock::deadlock::{
-    Condvar, DeadlockedThread, Mutex, ReentrantMutex, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard,
-    check_deadlock,
+    Condvar, DeadlockedThread, FairMutex, Mutex, RecursiveRwLock, ReentrantMutex, RwLock,
+    RwLockUpgradableReadGuard, RwLockWriteGuard, check_deadlock,
 };
 
 /// The list of waits belongs to the process.
@@ -375,4 +376,73 @@ fn a_condition_variable_has_one_mutex_at_a_time() {
         assert!(changed.notify_one() && !changed.notify_one());
         result.unwrap_or_else(|panic| resume_unwind(panic));
     });
+}
+
+#[test]
+fn threads_that_lock_fair_mutexes_or_read_recursively_in_a_circle() {
+    let _alone = alone();
+    assert_deadlock(&in_a_circle(
+        2,
+        || FairMutex::new(()),
+        |own, all, next| {
+            let _own = own.lock();
+            all.wait();
+            drop(next.lock());
+        },
+    ));
+    // A recursive reader waits for a writer that is in.
+    assert_deadlock(&in_a_circle(
+        2,
+        || RecursiveRwLock::new(()),
+        |own, all, next| {
+            let _own = own.write();
+            all.wait();
+            drop(next.read());
+        },
+    ));
+}
+
+/// Reads a lock while the thread of a round holds a mutex.
+type Read = fn(&RwLock<()>);
+
+/// A reader waits for a mutex, whose holder reads recursively what the reader reads. A writer waits
+/// in between. It would be a deadlock if the second reader waited for that writer.
+#[test]
+fn a_recursive_reader_does_not_wait_for_a_waiting_writer() {
+    const ROUNDS: usize = 100;
+    let _alone = alone();
+    let reads: [Read; 2] = [
+        |lock| drop(lock.read_recursive()),
+        |lock| drop(lock.try_read_recursive_for(Duration::from_secs(600))),
+    ];
+    for round in 0..ROUNDS {
+        let (lock, mutex, ready) = (RwLock::new(()), Mutex::new(()), Barrier::new(3));
+        let done = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _first = lock.read();
+                ready.wait();
+                drop(mutex.lock());
+                done.fetch_add(1, Relaxed);
+            });
+            scope.spawn(|| {
+                let _mutex = mutex.lock();
+                ready.wait();
+                while lock.try_read().is_some() {
+                    thread::yield_now();
+                }
+                reads[round % reads.len()](&lock);
+                done.fetch_add(1, Relaxed);
+            });
+            scope.spawn(|| {
+                ready.wait();
+                drop(lock.write());
+                done.fetch_add(1, Relaxed);
+            });
+            while done.load(Relaxed) < 3 {
+                assert!(check_deadlock().is_empty(), "it ends by itself");
+                thread::yield_now();
+            }
+        });
+    }
 }

@@ -12,13 +12,16 @@ use std::thread;
 use std::time::Duration;
 
 use nearlock::send::{
-    Condvar, MappedMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex, MutexGuard, RwLock,
-    RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
+    Condvar, FairMutex, FairMutexGuard, MappedFairMutexGuard, MappedMutexGuard, MappedRwLockReadGuard,
+    MappedRwLockWriteGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
+    RwLockWriteGuard,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
 assert_impl_all!(MutexGuard<'static, u32>: Send, Sync);
 assert_impl_all!(MappedMutexGuard<'static, u32>: Send, Sync);
+assert_impl_all!(FairMutexGuard<'static, u32>: Send, Sync);
+assert_impl_all!(MappedFairMutexGuard<'static, u32>: Send, Sync);
 assert_impl_all!(RwLockReadGuard<'static, u32>: Send, Sync);
 assert_impl_all!(RwLockWriteGuard<'static, u32>: Send, Sync);
 assert_impl_all!(RwLockUpgradableReadGuard<'static, u32>: Send, Sync);
@@ -45,6 +48,17 @@ fn another_thread_drops_a_guard_of_a_mutex() {
     let guard = elsewhere((), |()| mutex.lock());
     assert!(mutex.is_locked() && mutex.try_lock().is_none());
     assert_eq!(*guard, (1, 1));
+    drop(guard);
+    assert!(!mutex.is_locked());
+}
+
+#[test]
+fn another_thread_drops_a_guard_of_a_fair_mutex() {
+    let mutex = FairMutex::new(0);
+    elsewhere(mutex.lock(), |mut guard| *guard += 1);
+    elsewhere(mutex.try_lock_for(Duration::ZERO).expect("is free"), FairMutexGuard::unlock_fair);
+    let guard = elsewhere((), |()| mutex.lock());
+    assert!(mutex.is_locked() && mutex.try_lock().is_none() && *guard == 1);
     drop(guard);
     assert!(!mutex.is_locked());
 }

@@ -10,7 +10,7 @@ use super::Detected;
 use super::known::Known;
 use super::waits::{Awaited, Kind, wait};
 use crate::lock_api::{self, GuardNoSend};
-use crate::near;
+use crate::near::{self, RawReadRecursive};
 use crate::raw::timed::{until, within};
 
 /// The raw lock of [`RwLock`](super::RwLock).
@@ -46,6 +46,12 @@ impl RawRwLock {
     #[inline(never)]
     fn lock_exclusive_slow(&self) {
         wait(self.awaited(), Kind::Exclusive, |limit| self.lock.lock_within(limit));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_shared_recursive_slow(&self) {
+        wait(self.awaited(), Kind::SharedRecursive, |limit| self.lock.lock_recursive_within(limit));
     }
 
     #[cold]
@@ -145,6 +151,31 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
 
     fn try_lock_exclusive_until(&self, timeout: Instant) -> Option<GuardNoSend> {
         self.noted(self.lock.lock_within(&until(timeout)))
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawReadRecursive for RawRwLock {
+    #[inline]
+    fn lock_shared_recursive(&self) -> GuardNoSend {
+        if !self.lock.try_lock_recursive() {
+            self.lock_shared_recursive_slow();
+        }
+        self.known.note_read();
+        GuardNoSend::new()
+    }
+
+    #[inline]
+    fn try_lock_shared_recursive(&self) -> Option<GuardNoSend> {
+        self.noted_read(self.lock.try_lock_recursive())
+    }
+
+    fn try_lock_shared_recursive_for(&self, timeout: Duration) -> Option<GuardNoSend> {
+        self.noted_read(self.lock.lock_recursive_within(&within(timeout)))
+    }
+
+    fn try_lock_shared_recursive_until(&self, timeout: Instant) -> Option<GuardNoSend> {
+        self.noted_read(self.lock.lock_recursive_within(&until(timeout)))
     }
 }
 

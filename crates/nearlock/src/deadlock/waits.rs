@@ -27,9 +27,17 @@ pub(super) type Serial = u64;
 pub(super) enum Kind {
     Exclusive,
     Shared,
+    /// By a recursive reader, which does not wait for a writer that waits for readers.
+    SharedRecursive,
     Upgradable,
     /// Of an upgradable acquisition to an exclusive one.
     Upgrade,
+}
+
+impl Kind {
+    fn is_shared(self) -> bool {
+        matches!(self, Self::Shared | Self::SharedRecursive)
+    }
 }
 
 /// The lock that a thread waits for.
@@ -74,7 +82,7 @@ impl Wait {
         let may_close = match self.kind {
             Kind::Exclusive => self.known().owner().is_none(),
             Kind::Upgrade => true,
-            Kind::Shared | Kind::Upgradable => false,
+            Kind::Shared | Kind::SharedRecursive | Kind::Upgradable => false,
         };
         // SAFETY: as in `known`.
         may_close && self.closable.is_some_and(|lock| unsafe { &*lock }.is_closed_by(self.mark))
@@ -206,7 +214,7 @@ pub(super) fn deadlocks() -> Vec<Vec<Asked>> {
     let is_new = |set: &Vec<usize>| set.iter().any(|index| !waits[*index].is_reported);
     let asked = |index: usize| {
         let Wait { serial, thread_id, kind, .. } = waits[index];
-        Asked { serial, thread_id, is_reader: kind == Kind::Shared }
+        Asked { serial, thread_id, is_reader: kind.is_shared() }
     };
     let sets = cycles(&edges(&waits)).into_iter().filter(is_new);
     sets.map(|set| set.into_iter().map(asked).collect()).collect()
@@ -227,13 +235,14 @@ fn edges(waits: &[Wait]) -> Vec<Vec<usize>> {
     let edges_of = |(index, wait): (usize, &Wait)| {
         let owner = match wait.known().owner() {
             _ if wait.kind == Kind::Upgrade => None,
-            Some(Owner::Upgradable(_)) if wait.kind == Kind::Shared => None,
+            Some(Owner::Upgradable(_)) if wait.kind.is_shared() => None,
             owner => owner.and_then(|owner| threads.get(&owner.number())),
         };
-        let closer = closers.get(&wait.known).filter(|closer| **closer != index);
+        let is_kept_out = |closer: &&usize| **closer != index && wait.kind != Kind::SharedRecursive;
+        let closer = closers.get(&wait.known).filter(is_kept_out);
         let readers = match wait.kind {
             Kind::Exclusive | Kind::Upgrade => wait.known().id().and_then(|id| readers.get(&id)),
-            Kind::Shared | Kind::Upgradable => None,
+            Kind::Shared | Kind::SharedRecursive | Kind::Upgradable => None,
         };
         owner.into_iter().chain(closer).chain(readers.into_iter().flatten()).copied().collect()
     };

@@ -1,65 +1,74 @@
 //! The raw lock of [`FairMutex`](super::FairMutex).
 
-use std::time::{Duration, Instant};
-
 use super::RawMutex;
-use crate::lock_api::{self, GuardNoSend, RawMutexFair, RawMutexTimed};
+use crate::lock_api::{self, RawMutexFair, RawMutexTimed};
 
-/// The raw lock of [`FairMutex`](super::FairMutex): a [`RawMutex`] whose unlocks all hand it over.
+/// A raw mutex whose unlocks all hand it over. Otherwise it is the mutex inside.
+///
+/// ```
+/// use nearlock::lock_api::Mutex;
+/// use nearlock::near::Fair;
+///
+/// let turn = Mutex::<Fair<nearlock::RawMutex>, u32>::new(1);
+/// assert_eq!(*turn.lock(), 1);
+/// ```
 #[derive(Default)]
 #[repr(transparent)]
-pub struct RawFairMutex(pub(crate) RawMutex);
+pub struct Fair<R>(pub(crate) R);
+
+/// The raw lock of [`FairMutex`](super::FairMutex): a [`RawMutex`] whose unlocks all hand it over.
+pub type RawFairMutex = Fair<RawMutex>;
 
 // SAFETY: it is the mutex inside, with another kind of unlock.
-unsafe impl lock_api::RawMutex for RawFairMutex {
+unsafe impl<R: RawMutexFair> lock_api::RawMutex for Fair<R> {
     #[allow(clippy::declare_interior_mutable_const)] // as in the trait
-    const INIT: Self = Self(<RawMutex as lock_api::RawMutex>::INIT);
-    type Guard = GuardNoSend;
+    const INIT: Self = Self(R::INIT);
+    type Guard = R::Guard;
 
     #[inline]
-    fn lock(&self) -> GuardNoSend {
-        lock_api::RawMutex::lock(&self.0)
+    fn lock(&self) -> R::Guard {
+        self.0.lock()
     }
 
     #[inline]
-    fn try_lock(&self) -> Option<GuardNoSend> {
-        lock_api::RawMutex::try_lock(&self.0)
+    fn try_lock(&self) -> Option<R::Guard> {
+        self.0.try_lock()
     }
 
     #[inline]
-    unsafe fn unlock(&self, guard: GuardNoSend) {
+    unsafe fn unlock(&self, guard: R::Guard) {
         // SAFETY: upheld by the caller. The same holds below.
         unsafe { self.0.unlock_fair(guard) };
     }
 
     #[inline]
     fn is_locked(&self) -> bool {
-        lock_api::RawMutex::is_locked(&self.0)
+        self.0.is_locked()
     }
 }
 
 // SAFETY: as above.
-unsafe impl RawMutexFair for RawFairMutex {
+unsafe impl<R: RawMutexFair> RawMutexFair for Fair<R> {
     #[inline]
-    unsafe fn unlock_fair(&self, guard: GuardNoSend) {
+    unsafe fn unlock_fair(&self, guard: R::Guard) {
         // SAFETY: as above.
         unsafe { self.0.unlock_fair(guard) };
     }
 }
 
 // SAFETY: as above.
-unsafe impl RawMutexTimed for RawFairMutex {
-    type Duration = Duration;
-    type Instant = Instant;
+unsafe impl<R: RawMutexFair + RawMutexTimed> RawMutexTimed for Fair<R> {
+    type Duration = R::Duration;
+    type Instant = R::Instant;
 
     #[inline]
-    fn try_lock_for(&self, timeout: Duration) -> Option<GuardNoSend> {
-        RawMutexTimed::try_lock_for(&self.0, timeout)
+    fn try_lock_for(&self, timeout: R::Duration) -> Option<R::Guard> {
+        self.0.try_lock_for(timeout)
     }
 
     #[inline]
-    fn try_lock_until(&self, timeout: Instant) -> Option<GuardNoSend> {
-        RawMutexTimed::try_lock_until(&self.0, timeout)
+    fn try_lock_until(&self, timeout: R::Instant) -> Option<R::Guard> {
+        self.0.try_lock_until(timeout)
     }
 }
 
