@@ -1,27 +1,19 @@
-//! The interface of parking_lot's deadlock detection. It finds no deadlock.
+//! Finds deadlocks, with the functions of parking_lot. `nearlock::deadlock` says what is found.
 //!
-//! nearlock does not record which thread holds which lock.
+//! Threads of a deadlock go on waiting after they have been reported.
+//!
+//! ```
+//! use std::{thread, time::Duration};
+//! use parking_lot::deadlock::check_deadlock;
+//!
+//! thread::spawn(|| loop {
+//!     thread::sleep(Duration::from_secs(10));
+//!     for threads in check_deadlock() {
+//!         for thread in &threads {
+//!             println!("{:?} waits at\n{:?}", thread.thread_id(), thread.backtrace());
+//!         }
+//!     }
+//! });
+//! ```
 
-use std::backtrace::Backtrace;
-use std::thread::ThreadId;
-
-/// A thread in a deadlock. There is none.
-#[derive(Debug)]
-pub enum DeadlockedThread {}
-
-impl DeadlockedThread {
-    /// The thread.
-    pub fn thread_id(&self) -> ThreadId {
-        match *self {}
-    }
-
-    /// Where the thread waits.
-    pub fn backtrace(&self) -> &Backtrace {
-        match *self {}
-    }
-}
-
-/// Returns an empty list, whatever threads wait for.
-pub fn check_deadlock() -> Vec<Vec<DeadlockedThread>> {
-    Vec::new()
-}
+pub use nearlock::deadlock::{DeadlockedThread, check_deadlock};

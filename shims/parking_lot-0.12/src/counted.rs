@@ -1,41 +1,5 @@
 //! Locks whose acquisitions are counted (`count.rs`). Everything else is the inner lock's.
 
-mod condvar;
-
-/// What the crate consists of, instead of `nearlock::parking_lot_012`.
-#[allow(missing_docs)] // compiled for `cargo xtask programs` only
-pub mod interface {
-    #[cfg(feature = "arc_lock")]
-    pub use lock_api::{
-        ArcMutexGuard, ArcReentrantMutexGuard, ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard,
-        ArcRwLockWriteGuard,
-    };
-    pub use nearlock::parking_lot_012::{Once, OnceState, lock_api};
-
-    pub use super::condvar::{Condvar, WaitTimeoutResult};
-    pub use super::types::*;
-
-    pub const fn const_mutex<T>(value: T) -> Mutex<T> {
-        Mutex::const_new(<RawMutex as lock_api::RawMutex>::INIT, value)
-    }
-
-    pub const fn const_fair_mutex<T>(value: T) -> FairMutex<T> {
-        FairMutex::const_new(<RawFairMutex as lock_api::RawMutex>::INIT, value)
-    }
-
-    pub const fn const_rwlock<T>(value: T) -> RwLock<T> {
-        RwLock::const_new(<RawRwLock as lock_api::RawRwLock>::INIT, value)
-    }
-
-    pub const fn const_reentrant_mutex<T>(value: T) -> ReentrantMutex<T> {
-        ReentrantMutex::const_new(<RawMutex as lock_api::RawMutex>::INIT, RawThreadId, value)
-    }
-}
-
-#[allow(missing_docs)] // as above
-#[path = "../../counted_types.rs"]
-mod types;
-
 use lock_api::{
     RawMutex, RawMutexFair, RawMutexTimed, RawRwLock, RawRwLockDowngrade, RawRwLockFair, RawRwLockRecursive,
     RawRwLockRecursiveTimed, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,

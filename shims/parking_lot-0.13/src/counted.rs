@@ -1,36 +1,12 @@
 //! Locks whose acquisitions are counted (`count.rs`). Everything else is the inner lock's.
 
-/// What the crate consists of, instead of the types of nearlock.
-#[allow(missing_docs)] // compiled for `cargo xtask programs` only
-pub mod interface {
-    use super::Counted;
-    pub use super::RawCondvar;
-    pub use super::types::*;
-
-    pub type Condvar = lock_api::Condvar<RawCondvar>;
-
-    pub type RawRwLockRecursive = Counted<nearlock::RawRwLockRecursive>;
-    pub type RecursiveRwLock<T> = lock_api::RwLock<RawRwLockRecursive, T>;
-    pub type RecursiveRwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLockRecursive, T>;
-    pub type RecursiveRwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLockRecursive, T>;
-    pub type RecursiveRwLockUpgradableReadGuard<'a, T> =
-        lock_api::RwLockUpgradableReadGuard<'a, RawRwLockRecursive, T>;
-    pub type MappedRecursiveRwLockReadGuard<'a, T> =
-        lock_api::MappedRwLockReadGuard<'a, RawRwLockRecursive, T>;
-    pub type MappedRecursiveRwLockWriteGuard<'a, T> =
-        lock_api::MappedRwLockWriteGuard<'a, RawRwLockRecursive, T>;
-}
-
-#[allow(missing_docs)] // as above
-#[path = "../../counted_types.rs"]
-mod types;
-
 use lock_api::{
     RawMutex, RawMutexFair, RawMutexTimed, RawRwLock, RawRwLockDowngrade, RawRwLockFair, RawRwLockTimed,
     RawRwLockUpgrade, RawRwLockUpgradeDowngrade, RawRwLockUpgradeFair, RawRwLockUpgradeTimed,
 };
 
 use crate::count::count;
+use crate::selected::bare;
 
 /// A raw lock that counts its acquisitions.
 #[repr(transparent)]
@@ -186,15 +162,15 @@ unsafe impl<R: RawRwLockUpgradeTimed> RawRwLockUpgradeTimed for Counted<R> {
 /// A raw condition variable for counted mutexes. A wait locks the mutex again, which counts.
 #[derive(Default)]
 #[repr(transparent)]
-pub struct RawCondvar(nearlock::RawCondvar);
+pub struct RawCondvar(bare::RawCondvar);
 
-type Mutex = nearlock::RawMutex;
+type Mutex = bare::RawMutex;
 type Guard = <Mutex as RawMutex>::Guard;
 
 // SAFETY: the inner condition variable does everything, with the mutex inside.
 unsafe impl lock_api::RawCondvar for RawCondvar {
     #[allow(clippy::declare_interior_mutable_const)] // the trait's own form
-    const INIT: Self = Self(nearlock::RawCondvar::INIT);
+    const INIT: Self = Self(bare::RawCondvar::INIT);
     type RawMutex = Counted<Mutex>;
 
     #[inline]
@@ -213,7 +189,7 @@ unsafe impl lock_api::RawCondvarTimed for RawCondvar {
     fn checked_duration_to_instant(
         timeout: &<Mutex as RawMutexTimed>::Duration,
     ) -> Option<<Mutex as RawMutexTimed>::Instant> {
-        nearlock::RawCondvar::checked_duration_to_instant(timeout)
+        bare::RawCondvar::checked_duration_to_instant(timeout)
     }
 
     #[inline]

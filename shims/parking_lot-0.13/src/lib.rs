@@ -16,12 +16,14 @@
 //! # Features
 //!
 //! The features are those of parking_lot. `arc_lock`, `owning_ref` and `serde` do what they do
-//! there. The others change nothing:
+//! there. Two select other locks, and exclude each other as there:
 //!
-//! - `deadlock_detection`: these locks do not record who holds them. The functions of [`deadlock`]
-//!   exist and find no deadlock.
-//! - `send_guard`: guards stay on their thread. Code that sends them to another does not compile.
-//! - `nightly`: nothing here needs it.
+//! - `deadlock_detection`: the locks of `nearlock::deadlock`, except [`Once`]. The functions of the
+//!   module `deadlock` find their deadlocks.
+//! - `send_guard`: the locks of `nearlock::send`, whose guards can be sent to other threads. Guards
+//!   of [`RecursiveRwLock`] stay on their thread: code that sends them does not compile.
+//!
+//! `nightly` changes nothing: nothing here needs it.
 //!
 //! ```
 //! use parking_lot::{Condvar, Mutex, RwLock};
@@ -33,11 +35,17 @@
 //! assert!(!Condvar::new().notify_one());
 //! ```
 
+#[cfg(all(feature = "send_guard", feature = "deadlock_detection"))]
+compile_error!("the features `send_guard` and `deadlock_detection` exclude each other, as in parking_lot");
+
 #[cfg(nearlock_count)]
 #[path = "../../count.rs"]
 mod count;
 #[cfg(nearlock_count)]
 mod counted;
+#[cfg(any(nearlock_count, feature = "send_guard", feature = "deadlock_detection"))]
+#[allow(missing_docs)] // nearlock's documentation describes the types
+mod selected;
 
 #[cfg(feature = "deadlock_detection")]
 #[path = "../../deadlock.rs"]
@@ -51,9 +59,7 @@ pub use lock_api::{
 };
 pub use nearlock::{Once, OnceState, RawThreadId, WaitTimeoutResult};
 
-#[cfg(nearlock_count)]
-pub use counted::interface::*;
-#[cfg(not(nearlock_count))]
+#[cfg(not(any(nearlock_count, feature = "send_guard", feature = "deadlock_detection")))]
 pub use nearlock::{
     Condvar, FairMutex, FairMutexGuard, MappedFairMutexGuard, MappedMutexGuard,
     MappedRecursiveRwLockReadGuard, MappedRecursiveRwLockWriteGuard, MappedReentrantMutexGuard,
@@ -62,3 +68,5 @@ pub use nearlock::{
     RecursiveRwLockUpgradableReadGuard, RecursiveRwLockWriteGuard, ReentrantMutex, ReentrantMutexGuard,
     RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
+#[cfg(any(nearlock_count, feature = "send_guard", feature = "deadlock_detection"))]
+pub use selected::*;

@@ -40,9 +40,3 @@ fn raw_locks_implement_the_traits() {
     rwlock::<RawRwLockRecursive>();
     condvar::<RawCondvar>();
 }
-
-#[cfg(feature = "deadlock_detection")]
-#[test]
-fn no_deadlock_is_found() {
-    assert!(parking_lot::deadlock::check_deadlock().is_empty());
-}

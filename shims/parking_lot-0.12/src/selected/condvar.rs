@@ -1,13 +1,17 @@
-//! The condition variable for counted mutexes. A wait locks the mutex again, which
-//! counts.
+//! The condition variable. Where acquisitions are counted, a wait counts, as it locks the mutex
+//! again.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use nearlock::lock_api::{GuardNoSend, RawCondvar as _, RawCondvarTimed as _};
+use nearlock::lock_api::{self, RawCondvar as _, RawCondvarTimed as _};
 
+use super::bare;
+use super::raw::Bare as _;
 use super::types::MutexGuard;
-use crate::count::count;
+
+/// The guard's state in `lock_api` 0.5, which contains nothing.
+type Guard = <bare::RawMutex as lock_api::RawMutex>::Guard;
 
 /// Whether a wait has timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +26,12 @@ impl WaitTimeoutResult {
 
 /// `nearlock::Condvar` for guards of `lock_api` 0.4.
 #[derive(Default)]
-pub struct Condvar(nearlock::RawCondvar);
+pub struct Condvar(bare::RawCondvar);
 
 impl Condvar {
     /// A condition variable for which no thread waits.
     pub const fn new() -> Self {
-        Self(nearlock::RawCondvar::INIT)
+        Self(bare::RawCondvar::INIT)
     }
 
     /// Notifies the first waiter.
@@ -43,7 +47,7 @@ impl Condvar {
     /// Waits for a notification.
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
         // SAFETY: the guard holds its mutex, and is not used before the wait ends.
-        unsafe { self.0.wait(raw(guard), &mut GuardNoSend::new()) }
+        unsafe { self.0.wait(raw(guard), &mut Guard::new()) }
     }
 
     /// Waits for a notification until then.
@@ -53,13 +57,13 @@ impl Condvar {
         timeout: Instant,
     ) -> WaitTimeoutResult {
         // SAFETY: as above.
-        WaitTimeoutResult(unsafe { self.0.wait_until(raw(guard), &mut GuardNoSend::new(), &timeout) })
+        WaitTimeoutResult(unsafe { self.0.wait_until(raw(guard), &mut Guard::new(), &timeout) })
     }
 
     /// Waits for a notification for so long.
     pub fn wait_for<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
         // SAFETY: as above.
-        WaitTimeoutResult(unsafe { self.0.wait_for(raw(guard), &mut GuardNoSend::new(), &timeout) })
+        WaitTimeoutResult(unsafe { self.0.wait_for(raw(guard), &mut Guard::new(), &timeout) })
     }
 
     /// Waits while the condition holds.
@@ -111,9 +115,9 @@ impl fmt::Debug for Condvar {
 }
 
 /// The mutex of a guard that is about to wait.
-fn raw<'a, T: ?Sized>(guard: &'a MutexGuard<'_, T>) -> &'a nearlock::RawMutex {
-    count();
+fn raw<'a, T: ?Sized>(guard: &'a MutexGuard<'_, T>) -> &'a bare::RawMutex {
+    #[cfg(nearlock_count)]
+    crate::count::count();
     // SAFETY: the wait releases the mutex and locks it again, while the guard is borrowed.
-    let counted = unsafe { MutexGuard::mutex(guard).raw() };
-    &counted.0
+    unsafe { MutexGuard::mutex(guard).raw() }.bare()
 }

@@ -1,13 +1,9 @@
-//! The types that parking_lot 0.12 and 0.13 have in common, over locks that count their
-//! acquisitions. `lock_api` is the version of the crate that includes this file.
+//! The types that parking_lot 0.12 and 0.13 have in common, over the raw locks that the features of
+//! the crate select. `lock_api` is the version of the crate that includes this file.
 
 pub use nearlock::RawThreadId;
 
-use crate::counted::Counted;
-
-pub type RawMutex = Counted<nearlock::RawMutex>;
-pub type RawFairMutex = Counted<nearlock::RawFairMutex>;
-pub type RawRwLock = Counted<nearlock::RawRwLock>;
+pub use super::raw::{RawFairMutex, RawMutex, RawRwLock};
 
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
