@@ -11,9 +11,12 @@ mod cna;
 mod counter_mutex;
 mod lockmgr;
 mod mcs;
+mod monitor;
 mod mtx;
 mod mutex;
 mod order;
+mod peers;
+mod phases;
 mod policy;
 mod pre_reads;
 mod qspinlock;
@@ -21,6 +24,7 @@ mod rw;
 mod rwsem;
 mod starvation;
 mod sx;
+mod timed_word;
 mod words;
 
 use std::collections::BTreeSet;
@@ -159,6 +163,7 @@ fn every_row_of_the_document_has_its_test() {
         include_str!("mcs.rs"),
         include_str!("mtx.rs"),
         include_str!("mutex.rs"),
+        include_str!("peers.rs"),
         include_str!("pre_reads.rs"),
         include_str!("qspinlock.rs"),
         include_str!("rw.rs"),

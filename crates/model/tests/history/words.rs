@@ -30,6 +30,9 @@ pub trait Kind: Send + Sync + 'static {
     fn park(word: &LoomU32, expected: u32) {
         Loom::park(word, expected);
     }
+    fn unpark_one(word: *const LoomU32) -> bool {
+        Loom::unpark_one(word)
+    }
     fn and(word: &LoomU32, v: u32, order: Ordering) -> u32 {
         word.fetch_and(v, order)
     }
@@ -90,6 +93,9 @@ impl<K: Kind> Park for Words<K> {
     }
     fn unpark(word: *const Word<K>, n: u32) {
         Loom::unpark(word.cast(), n);
+    }
+    fn unpark_one(word: *const Word<K>) -> bool {
+        K::unpark_one(word.cast())
     }
 }
 
