@@ -9,11 +9,13 @@
 
 mod cna;
 mod counter_mutex;
+mod lines;
 mod lockmgr;
 mod mcs;
 mod monitor;
 mod mtx;
 mod mutex;
+mod near_rwlock;
 mod order;
 mod peers;
 mod phases;
@@ -163,6 +165,7 @@ fn every_row_of_the_document_has_its_test() {
         include_str!("mcs.rs"),
         include_str!("mtx.rs"),
         include_str!("mutex.rs"),
+        include_str!("near_rwlock.rs"),
         include_str!("peers.rs"),
         include_str!("pre_reads.rs"),
         include_str!("qspinlock.rs"),
