@@ -34,7 +34,7 @@ pub struct Row {
     pub section_ns: Option<u64>,
     /// See [`Point`].
     pub think_ns: Option<u64>,
-    /// See [`Point`].
+    /// See [`Point`]; `None` in a mean over several percentages.
     pub read_percent: Option<u64>,
     /// Wall time per operation, all threads together, in ns. An operation is a section, a lock and
     /// unlock, a hand-over, or a system call as the suite counts it.
@@ -87,11 +87,28 @@ impl Row {
         })
     }
 
-    /// The speeds in the situations of `modes`, as multiples of the speeds of `baseline`.
-    pub fn speeds(rows: &[Self], modes: &[Mode], baseline: &str) -> Vec<Speed> {
+    /// The speeds in the situations of `modes` with this percentage of reads, as multiples of the
+    /// speeds of `baseline`.
+    pub fn speeds(rows: &[Self], modes: &[Mode], read_percent: Option<u64>, baseline: &str) -> Vec<Speed> {
+        let of_modes = Self::of_modes(rows, modes).filter(|row| row.read_percent == read_percent);
+        of_modes.filter(|row| row.baseline == baseline).filter_map(Self::speed).collect()
+    }
+
+    /// The percentages of reads in the situations of `modes`, in the order in which they come
+    /// first.
+    pub fn read_percents(rows: &[Self], modes: &[Mode]) -> Vec<Option<u64>> {
+        let mut percents = Vec::new();
+        for row in Self::of_modes(rows, modes) {
+            if !percents.contains(&row.read_percent) {
+                percents.push(row.read_percent);
+            }
+        }
+        percents
+    }
+
+    fn of_modes<'a>(rows: &'a [Self], modes: &'a [Mode]) -> impl Iterator<Item = &'a Self> {
         let is_of_modes = |row: &&Self| modes.iter().any(|mode| mode.name() == row.mode);
-        let of_baseline = rows.iter().filter(|row| row.summary.is_none() && row.baseline == baseline);
-        of_baseline.filter(is_of_modes).filter_map(Self::speed).collect()
+        rows.iter().filter(|row| row.summary.is_none()).filter(is_of_modes)
     }
 
     /// Whether the row is of this situation.

@@ -256,6 +256,24 @@ fn situations_have_means() {
 }
 
 #[test]
+fn each_percentage_of_reads_has_means() {
+    let mut plan = plan(Mode::Free, &["rwsem"]);
+    let cell = |(percent, section_ns)| {
+        let Cell { point, .. } = plan.cells[0];
+        Cell { point: Point { section_ns, read_percent: Some(percent), ..point }, ..plan.cells[0].clone() }
+    };
+    plan.cells = [(90, 0), (90, 20), (50, 0), (50, 20)].map(cell).to_vec();
+    let rows = report(&plan).rows;
+    let means = rows.iter().filter(|row| row.summary.is_some());
+    let found: Vec<_> = means.map(|row| (row.mode, row.read_percent, row.situations)).collect();
+    let of_percents = [90, 50].map(|percent| ("contended", Some(percent), 2));
+    assert_eq!(found, [&[("free", None, 4), ("contended", None, 4)], &of_percents[..]].concat());
+    let speeds = |percent| Row::speeds(&rows, &[Mode::Free], percent, "rwsem").len();
+    assert_eq!(Row::read_percents(&rows, &[Mode::Free]), [Some(90), Some(50)]);
+    assert_eq!((speeds(Some(90)), speeds(Some(50)), speeds(None)), (2, 2, 0));
+}
+
+#[test]
 fn hand_overs_are_timed() {
     if TestBed::this().allowed.len() < 2 {
         return;

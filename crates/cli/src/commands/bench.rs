@@ -114,19 +114,29 @@ fn write(out: &mut impl Write, result: &Measured, format: Format) -> io::Result<
     }
 }
 
+/// The situations in the title of a picture, and the name of its file.
+fn names_of_picture(modes: &[Mode], percent: Option<u64>, baseline: &str) -> (String, String) {
+    let names: Vec<_> = modes.iter().map(|mode| mode.name()).collect();
+    let reads = |percent: u64| (format!(", {percent} % reads"), format!("-reads-{percent}"));
+    let (in_title, in_file) = percent.map(reads).unwrap_or_default();
+    (format!("{}{in_title}", names.join(" and ")), format!("bench-{}-{baseline}{in_file}.svg", names[0]))
+}
+
 /// Writes the results as files, with a picture for pinned threads and one for threads that the
-/// scheduler places.
+/// scheduler places, for each percentage of reads.
 fn write_files(out: &OutDir, result: &Measured, provenance: &Provenance) -> anyhow::Result<()> {
     let mut comparisons = Vec::new();
     for modes in [&[Mode::Parallel][..], &[Mode::Free, Mode::Oversubscribed]] {
-        for baseline in &result.plan.baselines {
+        let percents = Row::read_percents(result.rows, modes);
+        for (baseline, &percent) in
+            result.plan.baselines.iter().flat_map(|baseline| percents.iter().map(move |of| (baseline, of)))
+        {
             let mut notes =
                 vec![report::bench::conditions(result), "Shaded: the middle half of the rounds.".to_owned()];
             notes.splice(0..0, provenance.notes());
-            let speeds = Row::speeds(result.rows, modes, baseline.name());
-            let names: Vec<_> = modes.iter().map(|mode| mode.name()).collect();
-            if let Some(comparison) = plot::measured(&speeds, &names, baseline.name(), &notes)? {
-                let file = format!("bench-{}-{}.svg", modes[0].name(), baseline.name());
+            let speeds = Row::speeds(result.rows, modes, percent, baseline.name());
+            let (title, file) = names_of_picture(modes, percent, baseline.name());
+            if let Some(comparison) = plot::measured(&speeds, &title, baseline.name(), &notes)? {
                 out.write(&file, comparison.whole.as_bytes())?;
                 comparisons.push(comparison);
             }

@@ -193,12 +193,17 @@ pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The locks with the most and the least work, if there are three or more. `lock` has a sentence
-/// already.
+/// The locks with the most and the least work, of those that were measured in as many situations as
+/// `lock`, if there are three or more. `lock` has a sentence already.
 fn ends(lock: &str, baseline: &str, contended: &[&Row]) -> String {
+    let of = |lock: &str| -> Vec<&Row> { contended.iter().copied().filter(|row| row.lock == lock).collect() };
+    let situations = of(lock).len();
     let mut means: Vec<(&str, f64)> = Vec::new();
     for row in contended {
-        let of_lock: Vec<&Row> = contended.iter().copied().filter(|other| other.lock == row.lock).collect();
+        let of_lock = of(row.lock);
+        if of_lock.len() != situations {
+            continue;
+        }
         if let Some(mean) = mean(&of_lock).filter(|_| means.iter().all(|(name, _)| *name != row.lock)) {
             means.push((row.lock, mean));
         }
@@ -264,7 +269,8 @@ fn situation(row: &Row) -> String {
     let threads = row.threads.map(|threads| format!("{threads} threads"));
     let section = row.section_ns.map(|ns| format!("section {ns} ns"));
     let think = row.think_ns.map(|ns| format!("think {ns} ns"));
-    let parts = [Some(row.mode.to_owned()), threads, section, think];
+    let reads = row.read_percent.map(|percent| format!("{percent} % reads"));
+    let parts = [Some(row.mode.to_owned()), threads, section, think, reads];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

@@ -57,22 +57,23 @@ pub struct Comparison {
     pub panels: Vec<String>,
 }
 
-/// Draws the measurements in these modes: medians over the rounds, with the quartiles shaded.
-/// `notes` are shown beneath the title of the whole. `None` if there are no measurements.
+/// Draws the measurements in these `situations`, which the title names: medians over the rounds,
+/// with the quartiles shaded. `notes` are shown beneath the title of the whole. `None` if there are
+/// no measurements.
 ///
 /// # Errors
 ///
 /// If the picture cannot be laid out.
 pub fn measured(
     speeds: &[Speed],
-    modes: &[&str],
+    situations: &str,
     baseline: &str,
     notes: &[String],
 ) -> Result<Option<Comparison>, PlotError> {
     if speeds.is_empty() {
         return Ok(None);
     }
-    let title = format!("MEASURED: {}, times as fast as {baseline}", modes.join(" and "));
+    let title = format!("MEASURED: {situations}, times as fast as {baseline}");
     let locks = distinct(speeds, |speed| speed.lock);
     let alone = |situation| {
         let shown: Vec<Speed> =
@@ -238,7 +239,7 @@ mod tests {
     }
 
     fn draw(locks: &[&'static str]) -> Comparison {
-        measured(&speeds(locks), &["free"], "std", &[]).unwrap().expect("there are measurements")
+        measured(&speeds(locks), "free", "std", &[]).unwrap().expect("there are measurements")
     }
 
     /// An attribute of the picture.
@@ -263,7 +264,7 @@ mod tests {
             }
             assert!(whole.contains(heading) && !panel.contains(&format!("\n{title}\n")));
         }
-        assert!(measured(&[], &["free"], "std", &[]).unwrap().is_none());
+        assert!(measured(&[], "free", "std", &[]).unwrap().is_none());
     }
 
     #[test]

@@ -91,6 +91,7 @@ fn situations(rows: &[Row], baseline: &str) -> Table {
         "threads",
         "section ns",
         "think ns",
+        "reads",
         "ns/op",
         "ratio",
         "quartiles",
@@ -114,6 +115,7 @@ fn situations(rows: &[Row], baseline: &str) -> Table {
             number(row.threads.map(|threads| threads as u64)),
             number(row.section_ns),
             number(row.think_ns),
+            summary::reads(row.read_percent),
             figure(row.ns_per_op),
             figure(row.ratio),
             format!("{}-{}", figure(row.ratio_low_quartile), figure(row.ratio_high_quartile)),
@@ -129,7 +131,7 @@ fn situations(rows: &[Row], baseline: &str) -> Table {
         ]
     };
     let shown = |row: &&Row| row.summary.is_none() && row.baseline == baseline;
-    (headers, rows.iter().filter(shown).map(|row| of(&row)).collect())
+    summary::with_reads_if_any(headers, rows.iter().filter(shown).map(|row| of(&row)).collect())
 }
 
 fn table(page: &mut String, headers: &[&str], rows: &[Vec<String>]) {

@@ -37,15 +37,32 @@ pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
 /// The heads of the columns, and the rows.
 pub type Table = (Vec<&'static str>, Vec<Vec<String>>);
 
+/// The percentage of sections that only read.
+pub fn reads(percent: Option<u64>) -> String {
+    percent.map_or("-".to_owned(), |percent| format!("{percent} %"))
+}
+
+/// The table, without its column `reads` if no section only reads.
+pub fn with_reads_if_any(mut headers: Vec<&'static str>, mut rows: Vec<Vec<String>>) -> Table {
+    if let Some(column) = headers.iter().position(|header| *header == "reads")
+        && rows.iter().all(|row| row[column] == reads(None))
+    {
+        headers.remove(column);
+        rows.iter_mut().for_each(|row| _ = row.remove(column));
+    }
+    (headers, rows)
+}
+
 /// Means against a baseline.
 pub fn means(rows: &[Row], baseline: &str) -> Table {
-    let headers = vec!["situations", "lock", "of", "ratio", "cpu ratio", "max us", "membarriers/s"];
+    let headers = vec!["situations", "lock", "reads", "of", "ratio", "cpu ratio", "max us", "membarriers/s"];
     let of = |row: &Row| {
         let summary = row.summary.filter(|_| row.baseline == baseline)?;
         let max_us = row.wait_ns_max.map(|ns| ns as f64 / 1e3);
         Some(vec![
             format!("{}, {summary}", row.mode),
             row.lock.to_owned(),
+            reads(row.read_percent),
             row.situations.to_string(),
             figure(row.ratio),
             figure(row.cpu_ratio),
@@ -53,7 +70,7 @@ pub fn means(rows: &[Row], baseline: &str) -> Table {
             figure(row.membarriers_per_s),
         ])
     };
-    (headers, rows.iter().filter_map(of).collect())
+    with_reads_if_any(headers, rows.iter().filter_map(of).collect())
 }
 
 /// The mode, and the case if there is one.
@@ -64,7 +81,7 @@ fn situation(row: &Row) -> String {
 /// The situations in which our locks are behind the fastest of all measured locks, if that is not
 /// the baseline.
 pub fn behind(rows: &[Row], baseline: &str) -> Table {
-    let headers = vec!["mode", "lock", "thr.", "section", "think", "fastest", "ratio"];
+    let headers = vec!["mode", "lock", "thr.", "section", "think", "reads", "fastest", "ratio"];
     let all: Vec<&Row> =
         rows.iter().filter(|row| row.baseline == baseline && row.summary.is_none()).collect();
     let own: Vec<&Row> = all.iter().copied().filter(|row| Subject::named(row.lock).is_some()).collect();
@@ -78,16 +95,17 @@ pub fn behind(rows: &[Row], baseline: &str) -> Table {
             row.threads?.to_string(),
             row.section_ns?.to_string(),
             row.think_ns?.to_string(),
+            reads(row.read_percent),
             fastest.lock.to_owned(),
             figure(Some(share)),
         ])
     };
-    (headers, shares(&own, &all).into_iter().filter_map(of).collect())
+    with_reads_if_any(headers, shares(&own, &all).into_iter().filter_map(of).collect())
 }
 
 /// The situations in which our locks are slow.
 pub fn slow(rows: &[Row], baseline: &str) -> Table {
-    let headers = vec!["mode", "lock", "thr.", "section", "think", "ratio", "quartiles", "cpu"];
+    let headers = vec!["mode", "lock", "thr.", "section", "think", "reads", "ratio", "quartiles", "cpu"];
     let of = |row: &Row| {
         let is_slow = row.ratio.is_some_and(|ratio| ratio < SLOW) && row.summary.is_none();
         if !is_slow || row.baseline != baseline || Subject::named(row.lock).is_none() {
@@ -99,10 +117,11 @@ pub fn slow(rows: &[Row], baseline: &str) -> Table {
             row.threads?.to_string(),
             row.section_ns?.to_string(),
             row.think_ns?.to_string(),
+            reads(row.read_percent),
             figure(row.ratio),
             format!("{}-{}", figure(row.ratio_low_quartile), figure(row.ratio_high_quartile)),
             figure(row.cpu_ratio),
         ])
     };
-    (headers, rows.iter().filter_map(of).collect())
+    with_reads_if_any(headers, rows.iter().filter_map(of).collect())
 }
