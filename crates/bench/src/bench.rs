@@ -6,6 +6,7 @@
 //! - How many sections, or system calls, do many threads complete? They run with a CPU each,
 //!   wherever the scheduler puts them, or with more threads than CPUs.
 //! - What do threads exchange that wait for each other with a condition variable?
+//! - How long does a writer wait among readers?
 //! - What happens if a holder or a waiter sleeps, and if there are many locks?
 //! - What does the first lock of a process cost, and what happens beside another process?
 //!
@@ -24,10 +25,11 @@
 //! | `condvar.rs` | cases of condition variables |
 //! | `long.rs`, `many.rs` | sections that wait, and many locks |
 //! | `away.rs`, `wake.rs` | a holder that sleeps, and a waiter that sleeps |
+//! | `writer.rs` | a writer among readers |
 //! | `start.rs`, `beside.rs`, `helper.rs` | measurements that start processes |
 //! | `stepping.rs`, `atomics.rs` | counts of instructions and atomic read-modify-writes |
 //! | `summary.rs` | means over situations |
-//! | `gates.rs` | what `near-mutex` must reach |
+//! | `gates.rs` | what `near-mutex` and `near-rwlock` must reach |
 //! | `crew.rs`, `wait.rs` | threads that start together, and the end of a run |
 //! | `machine.rs` | the machine: description, CPUs, cost of the clock, calibrated work |
 //! | `statistics.rs` | quartiles, Jain's index, histograms of waits |
@@ -60,6 +62,7 @@ mod throughput;
 mod uncontended;
 mod wait;
 mod wake;
+mod writer;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -71,21 +74,23 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub use beside::{BESIDE_THINK_NS, BESIDE_THREADS};
 pub use candidate::Candidate;
 pub use condvar::{CONDVAR_CASES, CondvarCase};
-pub use gates::{Gate, Verdict};
+pub use gates::{Gate, GateCell, Verdict};
 pub use helper::{Helper, compute};
 pub use long::{LONG_CASES, LongCase};
 pub(crate) use machine::pin;
 pub use machine::{Calibration, TestBed};
 pub use many::{MANY_CASES, ManyCase};
-pub use mode::{Grid, HANDOVER_SECTION_NS, Mode, Point, THREADS_MAX};
+pub use mode::{Grid, HANDOVER_SECTION_NS, Mode, Point, RwGrid, THREADS_MAX};
 pub use nearlock_workload::will_it_scale::Calls;
 pub use peers::{MissingPeer, PEERS, Peer, Unfit, Waiters};
 pub use plan::{Cell, Plan};
 pub use rows::{Failed, Report, Row, Spread};
 use run::Run;
+use sample::Sample;
 pub(crate) use statistics::{Quartiles, median};
 pub use uncontended::{STORES_CASES, StoresCase};
 pub use wake::{WAKE_CASES, WakeCase};
+pub use writer::{WRITER_SECTION_NS, WRITER_THINK_NS, WRITER_THREADS};
 
 /// Misbehaviour of a lock.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -231,6 +236,7 @@ pub fn run(
         if rounds == 0 {
             break;
         }
+        count_atomics(plan, cell, &mut samples);
         report.add(plan, cell, &samples);
         gates.add(cell, &samples);
         if report.is_partial {
@@ -240,6 +246,22 @@ pub fn run(
     report.rows.extend(summary::of(&report.rows, plan));
     report.gates = gates.results();
     Ok(report)
+}
+
+/// Where the instructions of our locks were not counted, counts their atomics on a simulated
+/// machine.
+fn count_atomics(plan: &Plan, cell: &Cell, samples: &mut [Option<Vec<Sample>>]) {
+    if cell.mode != Mode::Uncontended {
+        return;
+    }
+    for (lock, samples) in cell.locks.iter().zip(samples) {
+        let all = samples.iter_mut().flatten();
+        let mut missing = all.filter(|sample| sample.rmw_per_op.is_none()).peekable();
+        if missing.peek().is_some() {
+            let simulated = lock.rmw_per_pair(cell.point, plan.settings);
+            missing.for_each(|sample| sample.rmw_per_op = simulated);
+        }
+    }
 }
 
 /// The order of the locks in a round: random, and the same in each process.

@@ -72,6 +72,7 @@ impl Candidate {
     pub fn unfit_for(self, mode: Mode) -> Option<Unfit> {
         match (self, mode) {
             (Self::Lock(lock), Mode::Condvar(_)) if lock.name != NEAR_MUTEX => Some(Unfit::NoCondvar),
+            (Self::Lock(lock), Mode::Writer) if !lock.is_rw() => Some(Unfit::NoReaders),
             (Self::Lock(_), _) => None,
             (Self::Peer(peer), mode) => peer.unfit_for(mode),
         }

@@ -1,13 +1,17 @@
-//! Gates: what `near-mutex` must reach in comparison with other locks, and what is aimed at.
+//! Gates: what `near-mutex` and `near-rwlock` must reach in comparison with other locks, and what
+//! is aimed at.
 //!
 //! A gate compares figures of the same round. So it is computed from the samples, and not from the
 //! medians of the rows.
 //!
 //! | file | contents |
 //! |---|---|
-//! | this file | figures of a gate, and its verdict |
-//! | `table.rs` | the gates |
+//! | this file | how situations become one figure, and the verdict |
+//! | `figures.rs` | the figures of a situation |
+//! | `table.rs`, `rwlocks.rs` | the gates of `near-mutex`, and those of `near-rwlock` |
 
+mod figures;
+mod rwlocks;
 mod table;
 
 use std::time::Duration;
@@ -18,10 +22,8 @@ use super::mode::{Mode, Point};
 use super::plan::Cell;
 use super::sample::Sample;
 use super::statistics::Quartiles;
-use table::GATES;
+use figures::{Against, Measure, Situation};
 
-/// The lock that the gates are for.
-const LOCK: &str = "near-mutex";
 /// Fewer rounds have no meaningful quartiles.
 const ROUNDS_LEAST: usize = 7;
 
@@ -37,52 +39,15 @@ const ROUNDS_LEAST: usize = 7;
 /// ```
 pub(super) const WINDOW: Duration = Duration::from_millis(250);
 
+/// All gates.
+fn all() -> impl Iterator<Item = &'static Spec> {
+    table::GATES.iter().chain(&rwlocks::GATES)
+}
+
 /// Whether a situation has a gate of its own.
 pub(super) fn has_own(mode: Mode, point: Point) -> bool {
-    GATES.iter().any(|spec| spec.fold == Fold::One && (spec.is_in)(mode, point))
-}
-
-/// A figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measure {
-    /// Operations per time; more is better. All others are better if they are less.
-    Throughput,
-    /// Time of an operation.
-    Time,
-    /// CPU time of an operation.
-    Cpu,
-    /// 99.9th percentile of the waits.
-    WaitP99_9,
-    /// The longest wait.
-    WaitMax,
-    /// Jain's index of the shares; more is better.
-    Jain,
-}
-
-impl Measure {
-    fn name(self) -> &'static str {
-        match self {
-            Measure::Throughput => "throughput",
-            Measure::Time => "time",
-            Measure::Cpu => "CPU time",
-            Measure::WaitP99_9 => "p99.9 wait",
-            Measure::WaitMax => "longest wait",
-            Measure::Jain => "Jain's index",
-        }
-    }
-
-    /// The figure of a run, in ns if it is a time.
-    fn of(self, sample: &Sample) -> Option<f64> {
-        let wait = |ns: Option<u64>| ns.map(|ns| ns as f64);
-        match self {
-            Measure::Throughput => sample.ns_per_op.map(|ns| 1.0 / ns),
-            Measure::Time => sample.ns_per_op,
-            Measure::Cpu => sample.cpu_ns_per_op,
-            Measure::WaitP99_9 => wait(sample.waits.as_ref()?.quantile(0.999)),
-            Measure::WaitMax => wait(sample.waits.as_ref()?.max()),
-            Measure::Jain => sample.jain,
-        }
-    }
+    let is_own = |spec: &Spec| matches!(spec.fold, Fold::One | Fold::Each(_));
+    all().any(|spec| is_own(spec) && (spec.is_in)(mode, point))
 }
 
 /// How the figures of several situations become one, in each round.
@@ -94,21 +59,40 @@ enum Fold {
     Mean(usize),
     /// The share of situations whose figure is at most `within`, of at least `of` situations.
     Share { within: f64, of: usize },
+    /// Each of at least this many situations has its own verdict. The figure is that of the worst
+    /// one.
+    Each(usize),
 }
+
+/// One in this many situations may be undecided in a gate about each situation that holds. Of many
+/// situations that just meet the bound, noise alone lets some straddle it.
+const MAY_BE_UNDECIDED: usize = 20;
 
 impl Fold {
     /// The least number of situations.
     fn least(self) -> usize {
         match self {
             Fold::One => 1,
-            Fold::Mean(least) | Fold::Share { of: least, .. } => least,
+            Fold::Mean(least) | Fold::Share { of: least, .. } | Fold::Each(least) => least,
         }
     }
 
+    /// What has a verdict: each situation, or all of them together. `None` if one has no rounds.
+    fn parts(self, situations: &[Situation]) -> Option<Vec<Part<'_>>> {
+        if let Fold::Each(_) = self {
+            let of = |situation: &Situation| Quartiles::of(situation.figures.iter().copied());
+            return situations.iter().map(|situation| Some((of(situation)?, situation))).collect();
+        }
+        let of_round = |round: usize| -> Vec<f64> { situations.iter().map(|of| of.figures[round]).collect() };
+        let all = (0..rounds(situations)).map(|round| self.of(&of_round(round)));
+        Some(vec![(Quartiles::of(all)?, &situations[0])])
+    }
+
+    /// One figure of a round.
     fn of(self, figures: &[f64]) -> f64 {
         let count = figures.len() as f64;
         match self {
-            Fold::One => figures[0],
+            Fold::One | Fold::Each(_) => figures[0],
             Fold::Mean(_) => (figures.iter().map(|figure| figure.ln()).sum::<f64>() / count).exp(),
             Fold::Share { within, .. } => {
                 figures.iter().filter(|figure| **figure <= within).count() as f64 / count
@@ -117,13 +101,22 @@ impl Fold {
     }
 }
 
+/// Quartiles over the rounds, and the situation that they are of, or the first one of all.
+type Part<'a> = (Quartiles, &'a Situation);
+
+/// The number of rounds that all situations have.
+fn rounds(situations: &[Situation]) -> usize {
+    situations.iter().map(|situation| situation.figures.len()).min().unwrap_or(0)
+}
+
 /// A row of the table.
 struct Spec {
     name: &'static str,
+    /// The lock that it is for.
+    lock: &'static str,
     /// The situations.
     is_in: fn(Mode, Point) -> bool,
-    /// The figure is a ratio to this lock's, or without it the figure itself.
-    baseline: Option<&'static str>,
+    against: Against,
     measure: Measure,
     fold: Fold,
     /// The value that must be reached.
@@ -134,62 +127,93 @@ struct Spec {
 
 impl Spec {
     fn more_is_better(&self) -> bool {
-        matches!(self.fold, Fold::Share { .. }) || matches!(self.measure, Measure::Throughput | Measure::Jain)
+        matches!(self.fold, Fold::Share { .. }) || self.measure.more_is_better()
     }
 
-    /// The figures of a situation in the rounds in which both locks have one; `None` if a lock is
-    /// not measured in it, or has failed.
-    fn figures(&self, cell: &Cell, samples: &[Option<Vec<Sample>>]) -> Option<Vec<f64>> {
-        let of = |name: &str| {
-            let index = cell.locks.iter().position(|lock| lock.name() == name)?;
-            samples[index].as_deref()
-        };
-        let own = of(LOCK)?;
-        let figure = |sample| self.measure.of(sample);
-        let figures: Vec<f64> = match self.baseline {
-            None => own.iter().filter_map(figure).collect(),
-            Some(baseline) => {
-                let rounds = own.iter().zip(of(baseline)?);
-                rounds.filter_map(|(own, other)| Some(figure(own)? / figure(other)?)).collect()
-            }
-        };
-        Some(figures.into_iter().filter(|figure| figure.is_finite()).collect())
+    /// The figures of a situation; `None` if it does not belong to the gate, or if a lock is not
+    /// measured in it or has failed.
+    fn situation(&self, cell: &Cell, samples: &[Option<Vec<Sample>>]) -> Option<Situation> {
+        let is_in = (self.is_in)(cell.mode, cell.point);
+        is_in.then(|| Situation::of(self.lock, (self.measure, self.against), cell, samples)).flatten()
     }
 
     /// The result over these situations; `None` if there are too few.
-    fn result(&self, situations: &[Vec<f64>]) -> Option<Gate> {
+    fn result(&self, situations: &[Situation]) -> Option<Gate> {
         if situations.len() < self.fold.least() {
             return None;
         }
-        let rounds = situations.iter().map(Vec::len).min()?;
-        let of_round = |round: usize| -> Vec<f64> { situations.iter().map(|of| of[round]).collect() };
-        let quartiles = Quartiles::of((0..rounds).map(|round| self.fold.of(&of_round(round))))?;
-        let verdict = |bound: f64| match rounds < ROUNDS_LEAST {
-            true => Verdict::TooFewRounds,
-            false => self.verdict(quartiles, bound),
-        };
+        let mut parts = self.fold.parts(situations)?;
+        parts.sort_by(|(a, _), (b, _)| self.badness(b.median).total_cmp(&self.badness(a.median)));
+        let (worst, first) = *parts.first()?;
+        let rounds = rounds(situations);
+        let enough = |verdict| if rounds < ROUNDS_LEAST { Verdict::TooFewRounds } else { verdict };
+        let verdict = |bound: f64| enough(self.verdict(&parts, bound));
         Some(Gate {
             name: self.name,
-            lock: LOCK,
-            baseline: self.baseline,
-            measure: match self.fold {
-                Fold::Share { .. } => "share",
+            lock: self.lock,
+            baseline: first.baseline,
+            measure: match (self.fold, self.against) {
+                (Fold::Share { .. }, _) => "share",
+                (_, Against::DifferenceFrom(_)) if self.measure == Measure::Jain => "Jain difference",
                 _ => self.measure.name(),
             },
             situations: situations.len(),
             rounds,
-            value: quartiles.median,
-            low_quartile: quartiles.low,
-            high_quartile: quartiles.high,
+            value: worst.median,
+            low_quartile: worst.low,
+            high_quartile: worst.high,
             gate: self.gate,
             verdict: self.gate.map(verdict),
             target: self.target,
             target_verdict: self.target.map(verdict),
-            target_distance: self.target.map(|target| self.distance(quartiles.median, target)),
+            target_distance: self.target.map(|target| self.distance(worst.median, target)),
+            cells: match (self.fold, self.gate) {
+                (Fold::Each(_), Some(bound)) => {
+                    self.cells(&parts, &|quartiles| enough(self.verdict_of(quartiles, bound)))
+                }
+                _ => Vec::new(),
+            },
         })
     }
 
-    fn verdict(&self, Quartiles { low, high, .. }: Quartiles, bound: f64) -> Verdict {
+    /// More is worse.
+    fn badness(&self, figure: f64) -> f64 {
+        if self.more_is_better() { -figure } else { figure }
+    }
+
+    /// The first situation, which is the worst, and all others that do not hold.
+    fn cells(&self, worst_first: &[Part], verdict: &dyn Fn(Quartiles) -> Verdict) -> Vec<GateCell> {
+        let all = worst_first.iter().map(|&(quartiles, situation)| GateCell {
+            mode: situation.mode.name(),
+            threads: situation.point.threads,
+            section_ns: situation.point.section_ns,
+            think_ns: situation.point.think_ns,
+            read_percent: situation.point.read_percent,
+            value: quartiles.median,
+            low_quartile: quartiles.low,
+            high_quartile: quartiles.high,
+            verdict: verdict(quartiles),
+        });
+        let is_listed = |cell: &GateCell| matches!(cell.verdict, Verdict::Fails | Verdict::Undecided);
+        all.enumerate().filter(|(rank, cell)| *rank == 0 || is_listed(cell)).map(|(_, cell)| cell).collect()
+    }
+
+    /// The verdict on all parts. If there are many, a few may be undecided.
+    fn verdict(&self, parts: &[Part], bound: f64) -> Verdict {
+        let verdicts = parts.iter().map(|&(quartiles, _)| self.verdict_of(quartiles, bound));
+        let (mut undecided, mut fail) = (0, 0);
+        for verdict in verdicts {
+            undecided += usize::from(verdict == Verdict::Undecided);
+            fail += usize::from(verdict == Verdict::Fails);
+        }
+        match fail {
+            0 if undecided <= parts.len() / MAY_BE_UNDECIDED => Verdict::Holds,
+            0 => Verdict::Undecided,
+            _ => Verdict::Fails,
+        }
+    }
+
+    fn verdict_of(&self, Quartiles { low, high, .. }: Quartiles, bound: f64) -> Verdict {
         let meets = |figure: f64| if self.more_is_better() { figure >= bound } else { figure <= bound };
         match (meets(low), meets(high)) {
             (true, true) => Verdict::Holds,
@@ -209,11 +233,13 @@ impl Spec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Both quartiles meet it.
+    /// Both quartiles meet it. In a gate about each situation, one in twenty may be undecided, and
+    /// none fails.
     Holds,
-    /// One quartile meets it.
+    /// One quartile meets it. In a gate about each situation, more than one in twenty are like
+    /// this.
     Undecided,
-    /// No quartile meets it.
+    /// No quartile meets it, or a situation fails.
     Fails,
     /// There are fewer than seven rounds.
     TooFewRounds,
@@ -238,7 +264,7 @@ pub struct Gate {
     pub name: &'static str,
     /// The lock that it is for.
     pub lock: &'static str,
-    /// The lock that it is compared with; `None` if the figure is no ratio.
+    /// The lock that it is compared with; `None` if it is compared with none.
     pub baseline: Option<&'static str>,
     /// The figure that is compared.
     pub measure: &'static str,
@@ -246,7 +272,8 @@ pub struct Gate {
     pub situations: usize,
     /// Number of rounds.
     pub rounds: usize,
-    /// The median over the rounds, in ns if it is a time and no ratio.
+    /// The median over the rounds, in ns if it is a time and no ratio. In a gate about each
+    /// situation, that of the worst one.
     pub value: f64,
     /// Lower quartile over the rounds.
     pub low_quartile: f64,
@@ -262,31 +289,54 @@ pub struct Gate {
     pub target_verdict: Option<Verdict>,
     /// How far the median is from the target, as a share of the target; 0 if it is reached.
     pub target_distance: Option<f64>,
+    /// In a gate about each situation: the worst one, and all others that do not hold, worst first.
+    pub cells: Vec<GateCell>,
+}
+
+/// A situation of a gate about each situation.
+#[derive(Clone, Debug, Serialize)]
+pub struct GateCell {
+    /// [`Mode::name`].
+    pub mode: &'static str,
+    /// See [`Point`].
+    pub threads: usize,
+    /// See [`Point`].
+    pub section_ns: u64,
+    /// See [`Point`].
+    pub think_ns: u64,
+    /// See [`Point`].
+    pub read_percent: Option<u64>,
+    /// The median over the rounds.
+    pub value: f64,
+    /// Lower quartile over the rounds.
+    pub low_quartile: f64,
+    /// Upper quartile over the rounds.
+    pub high_quartile: f64,
+    /// Whether it reaches the gate's bound.
+    pub verdict: Verdict,
 }
 
 /// Collects the figures of all gates, one situation after the other.
 pub(super) struct Collected {
-    /// For each gate, the figures of each of its situations.
-    figures: Vec<Vec<Vec<f64>>>,
+    /// The gates, with their situations.
+    gates: Vec<(&'static Spec, Vec<Situation>)>,
 }
 
 impl Collected {
     pub fn new() -> Self {
-        Self { figures: vec![Vec::new(); GATES.len()] }
+        Self { gates: all().map(|spec| (spec, Vec::new())).collect() }
     }
 
     /// Adds a situation, with the samples of each of its locks.
     pub fn add(&mut self, cell: &Cell, samples: &[Option<Vec<Sample>>]) {
-        for (spec, figures) in GATES.iter().zip(&mut self.figures) {
-            if (spec.is_in)(cell.mode, cell.point) {
-                figures.extend(spec.figures(cell, samples));
-            }
+        for (spec, situations) in &mut self.gates {
+            situations.extend(spec.situation(cell, samples));
         }
     }
 
     /// The results of the gates whose situations were measured.
     pub fn results(&self) -> Vec<Gate> {
-        GATES.iter().zip(&self.figures).filter_map(|(spec, figures)| spec.result(figures)).collect()
+        self.gates.iter().filter_map(|(spec, situations)| spec.result(situations)).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use super::machine::TestBed;
 use super::many::ManyCase;
 use super::uncontended::StoresCase;
 use super::wake::WakeCase;
-use super::{away, beside, start, wake};
+use super::{away, beside, start, wake, writer};
 
 /// The operation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,10 @@ pub enum Mode {
     /// Threads in sections of some cache lines, beside a process that computes. Measures the same
     /// figures as for other sections.
     Beside,
+    /// One thread that only writes among threads that only read, wherever the scheduler puts them.
+    /// Only the writer thinks. Measures the same figures as for sections, of the writer. For locks
+    /// with readers.
+    Writer,
 }
 
 impl Mode {
@@ -72,6 +76,7 @@ impl Mode {
             Mode::Wake(_) => "wake",
             Mode::Start => "start",
             Mode::Beside => "beside",
+            Mode::Writer => "writer",
         }
     }
 
@@ -106,6 +111,7 @@ impl Mode {
         match self {
             Mode::Parallel => (1, machine.cores.len()),
             Mode::Oversubscribed => (machine.cpus + 1, THREADS_MAX),
+            Mode::Writer => (writer::THREADS_LEAST, THREADS_MAX),
             _ => self.threads_alone().map_or((1, THREADS_MAX), |threads| (threads, threads)),
         }
     }
@@ -121,7 +127,12 @@ impl Mode {
             Mode::Away => Some(away::THREADS),
             Mode::Wake(_) => Some(wake::THREADS),
             Mode::Start => Some(1 + start::THREADS),
-            Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) | Mode::Beside => None,
+            Mode::Parallel
+            | Mode::Free
+            | Mode::Oversubscribed
+            | Mode::Calls(_)
+            | Mode::Beside
+            | Mode::Writer => None,
         }
     }
 
@@ -140,7 +151,15 @@ impl Mode {
 
     /// Whether threads usually outnumber the CPUs, so that waiters that only spin take long.
     pub fn is_crowded(self) -> bool {
-        matches!(self, Mode::Oversubscribed | Mode::Condvar(_) | Mode::Long(_) | Mode::Away | Mode::Beside)
+        matches!(
+            self,
+            Mode::Oversubscribed
+                | Mode::Condvar(_)
+                | Mode::Long(_)
+                | Mode::Away
+                | Mode::Beside
+                | Mode::Writer
+        )
     }
 
     /// The least suitable window, and the greatest number of rounds of windows of this length.
@@ -151,6 +170,7 @@ impl Mode {
             Mode::Long(case) => case.window_least,
             Mode::Away => away::WINDOW_LEAST,
             Mode::Beside => beside::WINDOW_LEAST,
+            Mode::Writer => writer::WINDOW_LEAST,
             _ => Duration::ZERO,
         };
         (!window.is_zero()).then_some((window, ROUNDS))
@@ -167,6 +187,28 @@ impl Grid {
     pub const SECTION_NS: [u64; 3] = [0, 100, 1000];
     /// Work between sections, in ns.
     pub const THINK_NS: [u64; 3] = [0, 500, 5000];
+}
+
+/// The situations in which the [gates](super::Gate) compare reader-writer locks: all combinations
+/// of these values in [`Mode::Free`] and [`Mode::Oversubscribed`], and fewer where all sections
+/// read.
+pub struct RwGrid;
+
+impl RwGrid {
+    /// Numbers of threads.
+    pub const THREADS: [usize; 6] = [2, 4, 8, 16, 32, 64];
+    /// Work in a section, in ns.
+    pub const SECTION_NS: [u64; 3] = [0, 100, 1000];
+    /// Work between sections, in ns.
+    pub const THINK_NS: [u64; 2] = [0, 500];
+    /// Numbers of sections in 100 that only read, if some sections write.
+    pub const MIXED: [u64; 3] = [99, 90, 50];
+    /// Where all sections read, the number of threads, each on its own core.
+    pub const READERS: [usize; 1] = [2];
+    /// Where all sections read, the work in a section, in ns.
+    pub const READERS_SECTION_NS: [u64; 2] = [0, 100];
+    /// Where all sections read, the work between sections, in ns.
+    pub const READERS_THINK_NS: [u64; 1] = [0];
 }
 
 /// Largest number of threads. The limit of the torture test applies for the same reason.
@@ -190,7 +232,7 @@ pub struct Point {
     pub think_ns: u64,
     /// Number of sections in 100 that only read; `None` for situations without readers. Locks
     /// without readers have no such sections. The value is 0 or 100 in [`Mode::Uncontended`], and
-    /// `None` in [`Mode::Handover`] and [`Mode::Calls`].
+    /// `None` in [`Mode::Handover`], [`Mode::Calls`] and [`Mode::Writer`].
     pub read_percent: Option<u64>,
 }
 

@@ -73,6 +73,9 @@ pub enum Unfit {
     /// Only uncontended modes are for controls.
     #[error("it is a control for --mode uncontended")]
     Control,
+    /// It has no readers.
+    #[error("it has no readers")]
+    NoReaders,
     /// It has no condition variable.
     #[error("it has no condition variable")]
     NoCondvar,
@@ -194,6 +197,7 @@ impl Peer {
         match mode {
             Mode::Uncontended | Mode::Stores(_) => None,
             _ if lock.is_control => Some(Unfit::Control),
+            Mode::Writer if lock.measure_mixed.is_none() => Some(Unfit::NoReaders),
             Mode::Condvar(_) if lock.measure_condvar.is_none() => Some(Unfit::NoCondvar),
             _ => None,
         }
@@ -226,7 +230,7 @@ impl Peer {
         if let Mode::Condvar(case) = run.mode {
             return measure_condvar.expect("the lock suits the mode")(run, case);
         }
-        let with_readers = measure_mixed.filter(|_| run.point.read_percent.is_some());
+        let with_readers = measure_mixed.filter(|_| run.has_readers());
         with_readers.unwrap_or(*measure)(run)
     }
 

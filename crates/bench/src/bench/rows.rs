@@ -173,7 +173,7 @@ impl Report {
             let of_baseline = of_baseline.unwrap_or(&[]);
             for (lock, samples) in measured() {
                 if let Some(samples) = samples {
-                    self.rows.push(row(plan, cell, (lock, samples), (baseline, of_baseline)));
+                    self.rows.push(row(cell, (lock, samples), (baseline, of_baseline)));
                 }
             }
             let speeds = of_baseline.iter().filter_map(|sample| Some(1.0 / sample.ns_per_op?));
@@ -188,7 +188,7 @@ impl Report {
 
 type Measured<'a> = (Candidate, &'a [Sample]);
 
-fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseline): Measured) -> Row {
+fn row(cell: &Cell, (lock, samples): Measured, (baseline, of_baseline): Measured) -> Row {
     let Cell { mode, point, .. } = *cell;
     // Quartiles over the rounds in which both the lock and its baseline were measured.
     let quotients = |of: &dyn Fn(&Sample, &Sample) -> Option<f64>| {
@@ -203,7 +203,6 @@ fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseli
     let ns_per_op = middle(|sample| sample.ns_per_op);
     let mut waits = Waits::default();
     samples.iter().filter_map(|sample| sample.waits.as_ref()).for_each(|each| waits.add(each));
-    let simulated = || (mode == Mode::Uncontended).then(|| lock.rmw_per_pair(point, plan.settings)).flatten();
     let is_ours = matches!(lock, Candidate::Lock(_));
     Row {
         summary: None,
@@ -228,7 +227,7 @@ fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseli
         cpu_ns_per_op: middle(|sample| sample.cpu_ns_per_op),
         cpu_ratio: cpu_ratio.map(|ratio| ratio.median),
         instructions_per_op: middle(|sample| sample.instructions_per_op),
-        rmw_per_op: middle(|sample| sample.rmw_per_op).or_else(simulated),
+        rmw_per_op: middle(|sample| sample.rmw_per_op),
         membarriers_per_s: middle(|sample| sample.membarriers_per_s).filter(|_| is_ours),
         size_bytes: lock.size_bytes(),
     }

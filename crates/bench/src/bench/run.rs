@@ -14,7 +14,9 @@ use super::helper::Helper;
 use super::machine::{Calibration, TestBed};
 use super::mode::{Mode, Point};
 use super::sample::Outcome;
-use super::{away, beside, calls, condvar, handover, long, many, throughput, two_cpus, uncontended, wake};
+use super::{
+    away, beside, calls, condvar, handover, long, many, throughput, two_cpus, uncontended, wake, writer,
+};
 use crate::torture::Waiting;
 
 /// One run of one candidate.
@@ -36,14 +38,16 @@ impl<W: Wait> LockVisitor<Os<W>> for Run<'_> {
         self.of::<W, L>()
     }
     fn visit_rw<L: RawRwLock>(self) -> Outcome {
-        match self.point.read_percent {
-            Some(_) => self.of_mixed::<W, L>(),
-            None => self.of::<W, L>(),
-        }
+        if self.has_readers() { self.of_mixed::<W, L>() } else { self.of::<W, L>() }
     }
 }
 
 impl Run<'_> {
+    /// Whether some sections only read.
+    pub fn has_readers(&self) -> bool {
+        self.point.read_percent.is_some() || self.mode == Mode::Writer
+    }
+
     /// Runs with this lock, whose waiters wait as `W` does.
     pub fn of<W: Wait, L: RawLock>(self) -> Outcome {
         let Self { window, machine, calibration, mode, point, .. } = self;
@@ -62,6 +66,7 @@ impl Run<'_> {
             Mode::Beside => beside::measure::<W, L>(self.helper, point.threads, (section, think), window),
             Mode::Start => unreachable!("it is measured by `Candidate::measure`"),
             Mode::Condvar(_) => unreachable!("it is measured by `of_condvar`"),
+            Mode::Writer => unreachable!("it is measured by `of_mixed`, with locks that have readers"),
             Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(window))),
             Mode::Stores(case) => Ok(Ok(uncontended::measure_stores::<L>(case, window))),
             Mode::Handover => {
@@ -80,6 +85,10 @@ impl Run<'_> {
             Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
                 let params = Params { section, think, ..Params::default() };
                 throughput::measure_mixed::<W, L>(self.crew(), params, read_percent, window)
+            }
+            Mode::Writer => {
+                let params = Params { section, think, ..Params::default() };
+                writer::measure::<W, L>(self.crew(), params, window)
             }
             Mode::Uncontended if read_percent == 100 => Ok(Ok(uncontended::measure_shared::<L>(window))),
             _ => self.of::<W, L>(),

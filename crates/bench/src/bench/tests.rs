@@ -130,6 +130,10 @@ fn every_lock_with_readers_keeps_writers_apart_from_them() {
         assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), all);
         assert!(report.rows.iter().all(|row| row.read_percent == Some(70)));
     }
+    let report = report(&plan_of_many(Mode::Writer, &all));
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), all);
+    assert!(report.rows.iter().all(|row| (row.mode, row.jain.unwrap_or(1.0)) == ("writer", 1.0)));
 }
 
 #[test]

@@ -131,6 +131,11 @@ impl<W: Wait> Observer for Witness<'_, W> {
 }
 
 impl<W> Witness<'_, W> {
+    /// The waits of this thread do not count.
+    pub(super) fn forget_waits(&mut self) {
+        self.waits = Waits::default();
+    }
+
     #[cold]
     fn record(&mut self) {
         if let Some(wait_ns) = self.wait_ns.take() {

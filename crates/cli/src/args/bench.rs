@@ -11,6 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   nearlock bench
   nearlock bench --full --out results
+  nearlock bench --full --read-percent 100,99,90,50 --rounds 7
   nearlock bench --lock mcs,qspinlock,cna --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
   nearlock bench --mode uncontended --peers all --baseline std,parking-lot-0.13
   nearlock bench --mode condvar --case channel-4-4-slots-4,broadcast-32
@@ -18,7 +19,8 @@ Examples:
 
 Without flags: near-mutex and all available peers, uncontended and in parallel; near-mutex, std,
 parking-lot-0.13 and pthread-mutex in all situations of sections, and in a choice of other modes. This
-takes under 10 minutes. --full measures everything.
+takes under 10 minutes. --full measures everything. With --read-percent it measures near-rwlock and
+the peers that have readers instead.
 
 Each lock runs once in each round, in a random order. A ratio is the speed of a lock divided by
 that of the baseline in the same round. Figures are medians over the rounds. The ratios and their
@@ -36,31 +38,32 @@ pub struct BenchArgs {
     /// What to measure [default: uncontended,parallel,free,oversubscribed]
     #[arg(long, value_enum, ignore_case = true, value_name = "MODE,...", value_delimiter = ',')]
     pub mode: Vec<BenchMode>,
-    /// Measure all modes in all their cases, however long it takes, and end with the table of gates
-    #[arg(long, conflicts_with_all = ["mode", "case", "read_percent"])]
+    /// Measure all modes in all their cases, however long it takes, and end with the table of
+    /// gates. With --read-percent: the situations of the gates of near-rwlock
+    #[arg(long, conflicts_with_all = ["mode", "case"])]
     pub full: bool,
     /// Cases of the modes that have several (docs/guide/benchmark.md lists them) [default:
     /// all; for uncontended: empty sections]
     #[arg(long, alias = "cases", value_name = "NAME,...", value_delimiter = ',')]
     pub case: Vec<String>,
     /// Locks (`nearlock list locks`) and peers (`nearlock list peers`), or `all`: all locks except
-    /// those that are broken on purpose [default: near-mutex; with --read-percent, all with
-    /// readers]
+    /// those that are broken on purpose [default: near-mutex; with --read-percent or --mode writer,
+    /// all with readers; with --full too, near-rwlock]
     #[arg(long, alias = "locks", value_name = "L,L,...", value_parser = lock_list)]
     pub lock: Vec<String>,
     /// Peers: locks of other projects (`nearlock list peers`), in addition to --lock; or `all`.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',', value_parser = peer)]
     pub peers: Vec<String>,
     /// Numbers of threads: 8, 1..8 (from 1 to 8), or 4x (four for each CPU of the process)
-    /// [default: 1,2,4,8,16,32,64; for calls 1,1x,4x; for beside 16,64]
+    /// [default: 1,2,4,8,16,32,64; for calls 1,1x,4x; for beside 16,64; for writer 8]
     #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadRange>,
     /// Lengths of the work in a section, in ns [default: 0,100,1000; for hand-overs 500; for calls
-    /// as simulated; for beside 0]
+    /// as simulated; for beside 0; for writer 100]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub section_ns: Vec<u64>,
     /// Lengths of the work between sections, in ns [default: 0,500,5000; for calls as simulated;
-    /// for beside 40]
+    /// for beside 40; for writer 5000]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = work_ns)]
     pub think_ns: Vec<u64>,
     /// Percentage of sections that only read, for locks with readers. With --mode uncontended: 0 or
@@ -71,7 +74,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = rounds)]
     pub rounds: usize,
     /// Locks or peers that all others are compared with, one at a time [default: the first lock;
-    /// without --lock and --peers, parking-lot-0.13]
+    /// without --lock and --peers, parking-lot-0.13; with --full and --read-percent,
+    /// parking-lot-0.13-rwlock]
     #[arg(long, value_name = "L,L,...", value_parser = lock_list)]
     pub baseline: Vec<String>,
     /// Length of a lock's window in a round, in ms or with a unit [default: 50, or less, down to
@@ -94,6 +98,11 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
+    /// Whether the situations are those of the gates of reader-writer locks.
+    pub fn is_full_with_readers(&self) -> bool {
+        self.full && !self.read_percent.is_empty()
+    }
+
     /// Whether no flag chooses locks or situations.
     pub fn is_plain(&self) -> bool {
         let lists = [&self.case, &self.lock, &self.peers, &self.baseline];
@@ -140,6 +149,8 @@ pub enum BenchMode {
     Start,
     /// Threads in sections of 4 cache lines, beside a process that computes
     Beside,
+    /// One thread that only writes among threads that only read: waits of the writer
+    Writer,
 }
 
 fn rounds(text: &str) -> Result<usize, String> {

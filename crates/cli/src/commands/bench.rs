@@ -2,6 +2,7 @@
 
 mod choice;
 mod modes;
+mod readers;
 mod situations;
 
 use std::io::{self, Write};

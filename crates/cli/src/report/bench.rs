@@ -161,7 +161,7 @@ fn columns_of(mode: Mode) -> &'static [Column] {
         | Mode::Beside => &[JAIN, CPU, WAIT, LONGEST, BYTES],
         Mode::Uncontended | Mode::Stores(_) => &[RMW, INSTRUCTIONS, BYTES],
         Mode::Handover | Mode::Start => &[WAIT, LONGEST, BYTES],
-        Mode::Away | Mode::Wake(_) => &[CPU, WAIT, LONGEST, BYTES],
+        Mode::Away | Mode::Wake(_) | Mode::Writer => &[CPU, WAIT, LONGEST, BYTES],
     }
 }
 
@@ -178,7 +178,7 @@ fn count(value: Option<f64>) -> String {
 /// A figure with three or four digits, or to the unit; `-` if it was not measured.
 pub(super) fn figure(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_owned() };
-    let digits = match value {
+    let digits = match value.abs() {
         1000.0.. => 0,
         100.0.. => 1,
         10.0.. => 2,
@@ -236,6 +236,11 @@ fn meaning(mode: Mode) -> &'static str {
             "ns/op: lock and unlock by one thread, without the loop around them, but with the writes to the \
              lines, if any; ins/op, rmw/op: their \
              instructions, and atomic read-modify-writes among them, counted one by one"
+        }
+        Mode::Writer => {
+            "ns/op: wall time per section of the one thread that writes; the others only read; cpu ns/op: CPU \
+             time of all threads for such a section; p99.9, max: waits of the writer, each of them timed, in a \
+             separate window after the counted one"
         }
         Mode::Handover => {
             "ns/op: from before the unlock to the waiter's return from lock, less one read of the clock; \

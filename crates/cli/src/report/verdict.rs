@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nearlock_bench::bench::Row;
+use nearlock_bench::bench::{Mode, Row};
 use nearlock_lab::Subject;
 use nearlock_lab::simulate::{Failure, Simulated};
 
@@ -169,6 +169,10 @@ pub fn measured(rows: &[Row], baseline: &str) -> Option<String> {
     // Cases differ in what they measure, so there is no mean of them and other situations.
     if contended.iter().any(|row| row.case.is_none()) {
         contended.retain(|row| row.case.is_none());
+    }
+    // Neither is the work of one writer comparable with that of all threads.
+    if contended.iter().any(|row| row.mode != Mode::Writer.name()) {
+        contended.retain(|row| row.mode != Mode::Writer.name());
     }
     let own: Vec<&Row> = contended.iter().copied().filter(|row| row.lock == lock).collect();
     let mut text = String::new();

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bench;
+mod bench_readers;
 mod completions;
 mod fields;
 mod interrupt;

@@ -1,9 +1,12 @@
-//! The table of gates.
+//! The gates of `near-mutex`.
 
+use super::super::mode::{Mode, Point};
 use super::Fold::{Mean, One, Share};
 use super::Measure::{Cpu, Jain, Throughput, Time, WaitMax, WaitP99_9};
-use super::{Fold, Measure, Mode, Point, Spec};
+use super::{Against, Fold, Measure, Spec};
 
+/// The lock that these gates are for.
+pub(super) const LOCK: &str = "near-mutex";
 /// The baseline of most gates.
 const PARKING_LOT: &str = "parking-lot-0.13";
 const PTHREAD: &str = "pthread-mutex";
@@ -16,7 +19,11 @@ const fn gate(
     baseline: Option<&'static str>,
     (gate, target): (Option<f64>, Option<f64>),
 ) -> Spec {
-    Spec { name, is_in, baseline, measure, fold, gate, target }
+    let against = match baseline {
+        Some(baseline) => Against::RatioTo(baseline),
+        None => Against::Nothing,
+    };
+    Spec { name, lock: LOCK, is_in, against, measure, fold, gate, target }
 }
 
 /// Whether it is this case of a mode.
@@ -40,11 +47,11 @@ fn has_long_waits(mode: Mode, point: Point) -> bool {
     is_contended(mode, point) && mode != Mode::Parallel && point.threads >= 4
 }
 
-const fn both(gate: f64, target: f64) -> (Option<f64>, Option<f64>) {
+pub(super) const fn both(gate: f64, target: f64) -> (Option<f64>, Option<f64>) {
     (Some(gate), Some(target))
 }
 
-const fn only(gate: f64) -> (Option<f64>, Option<f64>) {
+pub(super) const fn only(gate: f64) -> (Option<f64>, Option<f64>) {
     (Some(gate), None)
 }
 

@@ -6,6 +6,7 @@ use nearlock_bench::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Poi
 use nearlock_lab::locks::{self, entries};
 use nearlock_lab::{Family, SUBJECTS, Subject};
 
+use super::readers;
 use crate::args::BenchArgs;
 use crate::report;
 
@@ -20,13 +21,13 @@ const OLDER_PEER: &str = "parking-lot-0.12";
 
 #[derive(Debug, thiserror::Error)]
 pub enum UnfitLock {
-    #[error("--read-percent: {lock} has no readers; these have: {}", with_readers().join(", "))]
-    NoReaders { lock: &'static str },
+    #[error("{flag}: {lock} has no readers; these have: {}", with_readers().join(", "))]
+    NoReaders { flag: &'static str, lock: &'static str },
     #[error(
-        "--mode {mode}: no baseline can be measured in it; {lock}: {reason}; name another one with --baseline, for \
-         example {BASELINE}"
+        "--mode {}: no baseline can be measured in it; {lock}: {reason}; name another one with --baseline, for \
+         example {}", .mode.name(), baseline(*.mode)
     )]
-    NoBaseline { mode: &'static str, lock: &'static str, reason: Unfit },
+    NoBaseline { mode: Mode, lock: &'static str, reason: Unfit },
 }
 
 /// The names of all algorithms and peers that have readers.
@@ -35,6 +36,17 @@ fn with_readers() -> Vec<&'static str> {
     let locks = SUBJECTS.iter().filter(is_algorithm).map(Candidate::Lock);
     let all = locks.chain(PEERS.iter().map(Candidate::Peer));
     all.filter(|lock| lock.has_readers()).map(Candidate::name).collect()
+}
+
+/// The usual baseline of a mode.
+fn baseline(mode: Mode) -> &'static str {
+    if mode == Mode::Writer { readers::BASELINE } else { BASELINE }
+}
+
+/// Whether all locks must have readers: some sections read, or there is no other mode than that of
+/// a writer among readers.
+fn must_read(args: &BenchArgs, situations: &[(Mode, Point)]) -> bool {
+    !args.read_percent.is_empty() || situations.iter().all(|&(mode, _)| mode == Mode::Writer)
 }
 
 /// Why a lock is measured. This determines its situations.
@@ -46,6 +58,8 @@ enum Reason {
     OneOfAll,
     /// No lock was named: measured where it takes little time.
     Unasked,
+    /// The same, beside the gates of reader-writer locks.
+    BesideReaders,
 }
 
 struct Selected {
@@ -58,10 +72,13 @@ impl Selected {
         Self { lock, reason: Reason::Named }
     }
 
-    fn is_measured(&self, mode: Mode) -> bool {
+    fn is_measured(&self, mode: Mode, point: Point) -> bool {
+        if self.reason == Reason::BesideReaders {
+            return readers::is_shown(self.lock, mode, point);
+        }
         let Candidate::Peer(peer) = self.lock else { return true };
         match self.reason {
-            Reason::Named => true,
+            Reason::Named | Reason::BesideReaders => true,
             Reason::OneOfAll if self.lock.unfit_for(mode) == Some(Unfit::Control) => false,
             Reason::OneOfAll => !mode.is_crowded() || peer.waiters == Waiters::Leave,
             Reason::Unasked if self.lock.unfit_for(mode).is_some() => false,
@@ -83,9 +100,9 @@ pub struct Choice {
 impl Choice {
     /// Adds baselines that are in neither list. If sections read, `all` means all with readers.
     pub fn of(args: &BenchArgs, situations: &[(Mode, Point)]) -> anyhow::Result<Self> {
-        let must_read = !args.read_percent.is_empty();
+        let must_read = must_read(args, situations);
         let is_open = args.lock.is_empty() && args.peers.is_empty() && args.baseline.is_empty();
-        let mut chosen = locks(args)?;
+        let mut chosen = locks(args, must_read)?;
         for name in &args.peers {
             match name.as_str() {
                 "all" => chosen.extend(all_peers(|peer| peer.has_readers() == must_read, Reason::OneOfAll)),
@@ -103,6 +120,13 @@ impl Choice {
             chosen.extend(all_peers(|peer| !peer.has_readers(), Reason::Unasked));
             baselines.push(Candidate::named(BASELINE)?);
         }
+        if is_open && args.is_full_with_readers() {
+            for name in [readers::OTHER, readers::CONTROL] {
+                chosen.push(Selected { lock: Candidate::named(name)?, reason: Reason::BesideReaders });
+            }
+            chosen.extend(all_peers(Peer::has_readers, Reason::BesideReaders));
+            baselines.push(Candidate::named(readers::BASELINE)?);
+        }
         let is_chosen = |lock: &Candidate| chosen.iter().any(|other| other.lock.name() == lock.name());
         let missing: Vec<_> =
             baselines.iter().copied().filter(|lock| !is_chosen(lock)).map(Selected::named).collect();
@@ -118,7 +142,8 @@ impl Choice {
         }
         for Selected { lock, .. } in &chosen {
             if must_read && !lock.has_readers() {
-                return Err(UnfitLock::NoReaders { lock: lock.name() }.into());
+                let flag = if args.read_percent.is_empty() { "--mode writer" } else { "--read-percent" };
+                return Err(UnfitLock::NoReaders { flag, lock: lock.name() }.into());
             }
             if let Candidate::Peer(peer) = lock {
                 peer.obtain()?;
@@ -138,7 +163,7 @@ impl Choice {
         let mut cells = Vec::new();
         for (mode, point) in situations {
             let mut locks = Vec::new();
-            for Selected { lock, .. } in self.chosen.iter().filter(|chosen| chosen.is_measured(mode)) {
+            for Selected { lock, .. } in self.chosen.iter().filter(|chosen| chosen.is_measured(mode, point)) {
                 match lock.unfit_for(mode) {
                     None => locks.push(*lock),
                     Some(reason) => _ = left_out.insert((mode.name(), reason, lock.name())),
@@ -149,7 +174,7 @@ impl Choice {
             if !locks.iter().any(is_baseline) {
                 let unfit = |lock: &Candidate| Some((lock.name(), lock.unfit_for(mode)?));
                 if let Some((lock, reason)) = self.baselines.iter().find_map(unfit) {
-                    return Err(UnfitLock::NoBaseline { mode: mode.name(), lock, reason });
+                    return Err(UnfitLock::NoBaseline { mode, lock, reason });
                 }
             }
             cells.push(Cell { mode, point, locks, own: mode.least().filter(|_| given_ms.is_none()) });
@@ -162,15 +187,16 @@ impl Choice {
 }
 
 /// The locks and peers of `--lock`.
-fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Selected>> {
-    let must_read = !args.read_percent.is_empty();
+fn locks(args: &BenchArgs, must_read: bool) -> anyhow::Result<Vec<Selected>> {
     let working = || {
         let fits = |lock: &Candidate| !must_read || lock.has_readers();
         Subject::working().map(Candidate::Lock).filter(fits).map(Selected::named)
     };
     let mut chosen = Vec::new();
     if args.lock.is_empty() {
-        if must_read {
+        if args.is_full_with_readers() {
+            chosen.push(Selected::named(Candidate::Lock(locks::lock(readers::LOCK)?)));
+        } else if must_read {
             chosen.extend(working());
         } else {
             chosen.push(Selected::named(Candidate::Lock(locks::lock(LOCK)?)));

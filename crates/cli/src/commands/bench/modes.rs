@@ -62,6 +62,7 @@ fn with_cases(mode: BenchMode) -> Vec<Mode> {
         BenchMode::Wake => WAKE_CASES.iter().map(Mode::Wake).collect(),
         BenchMode::Start => vec![Mode::Start],
         BenchMode::Beside => vec![Mode::Beside],
+        BenchMode::Writer => vec![Mode::Writer],
     }
 }
 
@@ -77,8 +78,13 @@ fn is_default(mode: &Mode) -> bool {
 ///
 /// If no requested mode has a requested case.
 pub fn of(args: &BenchArgs, machine: &TestBed) -> Result<Vec<Mode>, UnknownCase> {
+    if args.is_full_with_readers() {
+        return Ok(super::readers::MODES.to_vec());
+    }
     if args.full {
         let all = BenchMode::value_variants().iter().copied().flat_map(with_cases);
+        // The default lock has no readers.
+        let all = all.filter(|mode| *mode != Mode::Writer);
         return Ok(all.filter(|mode| machine.allowed.len() >= 2 || !mode.needs_two_cpus()).collect());
     }
     let asked = if args.mode.is_empty() { &MODES[..] } else { &args.mode };

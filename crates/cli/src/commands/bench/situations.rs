@@ -5,6 +5,7 @@ use nearlock_bench::bench::{
 };
 
 use super::modes::{self, UnknownCase};
+use super::readers::{self, Defaults};
 use crate::args::threads::{self, EmptyRange};
 use crate::args::{BenchArgs, ThreadRange};
 
@@ -93,6 +94,7 @@ impl Asked<'_> {
                 &[(threads, "one thread"), (section, "empty sections"), (think, "nothing between sections")]
             }
             Mode::Beside => &[(readers, "writers only")],
+            Mode::Writer => &[(readers, "one writer and readers")],
             Mode::Condvar(_) | Mode::Long(_) | Mode::Many(_) | Mode::Away | Mode::Wake(_) | Mode::Start => &[
                 (threads, "its own numbers of threads"),
                 (section, "its own sections"),
@@ -112,7 +114,9 @@ impl Asked<'_> {
 
     /// Refuses numbers of threads that no mode has.
     fn threads_fit(&self) -> Result<(), UnfitFlag> {
-        let many = |mode: &&Mode| mode.has_sections() || matches!(mode, Mode::Calls(_) | Mode::Beside);
+        let many = |mode: &&Mode| {
+            mode.has_sections() || matches!(mode, Mode::Calls(_) | Mode::Beside | Mode::Writer)
+        };
         let modes: Vec<_> = self.modes.iter().filter(many).map(|&mode| self.range(mode)).collect();
         for threads in threads::resolve(&self.args.threads, self.machine.cpus)? {
             if threads > bench::THREADS_MAX {
@@ -138,14 +142,19 @@ impl Asked<'_> {
 
     fn points(&self, mode: Mode) -> Result<Vec<Point>, UnfitFlag> {
         let Self { args, .. } = *self;
+        if args.is_full_with_readers() {
+            return self.of_gates(mode);
+        }
         Ok(match mode {
             Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
                 let threads = Grid::THREADS.map(ThreadRange::exactly);
-                self.of_threads(mode, &threads, &Grid::SECTION_NS, &Grid::THINK_NS)?
+                let lengths = (&Grid::SECTION_NS[..], &Grid::THINK_NS[..]);
+                self.of_threads(mode, &threads, lengths, &self.read_percents())?
             }
             Mode::Calls(calls) => {
                 let constants = calls.constants();
-                self.of_threads(mode, &CALLERS, &[constants.section_ns], &[constants.call_ns])?
+                let lengths = (&[constants.section_ns][..], &[constants.call_ns][..]);
+                self.of_threads(mode, &CALLERS, lengths, &[None])?
             }
             Mode::Uncontended => {
                 let is_one = |percent: &u64| [0, 100].contains(percent);
@@ -159,8 +168,9 @@ impl Asked<'_> {
             }
             Mode::Beside => {
                 let threads = BESIDE_THREADS.map(ThreadRange::exactly);
-                self.of_threads(mode, &threads, &[0], &[BESIDE_THINK_NS])?
+                self.of_threads(mode, &threads, (&[0], &[BESIDE_THINK_NS]), &[None])?
             }
+            Mode::Writer => self.of_defaults(mode, readers::writer(), &[None])?,
             Mode::Condvar(_)
             | Mode::Long(_)
             | Mode::Many(_)
@@ -176,6 +186,28 @@ impl Asked<'_> {
         })
     }
 
+    /// The situations of the gates of reader-writer locks.
+    fn of_gates(&self, mode: Mode) -> Result<Vec<Point>, UnfitFlag> {
+        let percents = readers::percents(mode, &self.args.read_percent);
+        match mode {
+            Mode::Uncontended => {
+                let of = |read_percent| Point { read_percent, ..Point::ALONE };
+                Ok(percents.into_iter().map(of).collect())
+            }
+            mode => self.of_defaults(mode, readers::defaults(mode), &percents),
+        }
+    }
+
+    fn of_defaults(
+        &self,
+        mode: Mode,
+        Defaults { threads, section_ns, think_ns }: Defaults,
+        percents: &[Option<u64>],
+    ) -> Result<Vec<Point>, UnfitFlag> {
+        let threads: Vec<_> = threads.iter().copied().map(ThreadRange::exactly).collect();
+        self.of_threads(mode, &threads, (section_ns, think_ns), percents)
+    }
+
     fn read_percents(&self) -> Vec<Option<u64>> {
         match &self.args.read_percent[..] {
             [] => vec![None],
@@ -188,8 +220,8 @@ impl Asked<'_> {
         &self,
         mode: Mode,
         threads: &[ThreadRange],
-        section_ns: &[u64],
-        think_ns: &[u64],
+        (section_ns, think_ns): (&[u64], &[u64]),
+        percents: &[Option<u64>],
     ) -> Result<Vec<Point>, UnfitFlag> {
         let Self { args, machine, .. } = *self;
         let (_, least, most) = self.range(mode);
@@ -199,7 +231,7 @@ impl Asked<'_> {
             for &section_ns in or_default(&args.section_ns, section_ns) {
                 for &think_ns in or_default(&args.think_ns, think_ns) {
                     let point = |read_percent| Point { threads, section_ns, think_ns, read_percent };
-                    points.extend(self.read_percents().into_iter().map(point));
+                    points.extend(percents.iter().copied().map(point));
                 }
             }
         }

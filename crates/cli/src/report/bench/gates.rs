@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use nearlock_bench::bench::{Gate, Verdict};
+use nearlock_bench::bench::{Gate, GateCell, Verdict};
 
 use super::super::text::{figures, paragraph};
 use super::figure;
-use super::summary::Table;
+use super::summary::{Table, reads};
 
 /// The table, if there are gates.
 pub fn text(out: &mut impl Write, gates: &[Gate]) -> io::Result<()> {
@@ -28,6 +28,12 @@ pub fn text(out: &mut impl Write, gates: &[Gate]) -> io::Result<()> {
         ]
     };
     writeln!(out, "{}", figures(&headers, 3, gates.iter().map(of).collect()))?;
+    let has_cells = gates.iter().any(|gate| !gate.cells.is_empty());
+    let (headers, cells) = cells(gates);
+    if !cells.is_empty() {
+        writeln!(out, "\n{CELLS}")?;
+        writeln!(out, "{}\n", figures(&headers, 2, cells))?;
+    }
     let count = |verdict: Verdict| gates.iter().filter(|gate| gate.verdict == Some(verdict)).count();
     let (holds, fails) = (count(Verdict::Holds), count(Verdict::Fails));
     let all = gates.iter().filter(|gate| gate.gate.is_some()).count();
@@ -35,9 +41,38 @@ pub fn text(out: &mut impl Write, gates: &[Gate]) -> io::Result<()> {
         out,
         &format!(
             "{holds} of {all} gates hold, and {fails} fail. A gate holds if both quartiles over the rounds meet \
-             the bound, and fails if neither does. Times, CPU times and waits are better if they are less."
+             the bound, and fails if neither does. Times, CPU times and waits are better if they are less.{}",
+            if has_cells { EACH } else { "" },
         ),
     )
+}
+
+/// The rule of gates about each situation.
+const EACH: &str = " A gate about each situation fails if one of them does, and holds if at most one in twenty is \
+                    undecided; its value is that of the worst one.";
+
+/// The heading of [`cells`].
+pub const CELLS: &str = "situations of the gates about each: the worst one, and all others that do not hold";
+
+/// The situations of the gates about each situation. Each such gate has a figure of its own.
+pub fn cells(gates: &[Gate]) -> Table {
+    let headers =
+        vec!["figure", "mode", "thr.", "section", "think", "reads", "value", "quartiles", "verdict"];
+    let of = |gate: &Gate, cell: &GateCell| {
+        vec![
+            gate.measure.to_owned(),
+            cell.mode.to_owned(),
+            cell.threads.to_string(),
+            cell.section_ns.to_string(),
+            cell.think_ns.to_string(),
+            reads(cell.read_percent),
+            figure(Some(cell.value)),
+            format!("{} to {}", figure(Some(cell.low_quartile)), figure(Some(cell.high_quartile))),
+            cell.verdict.name().to_owned(),
+        ]
+    };
+    let of_gate = |gate: &Gate| gate.cells.iter().map(|cell| of(gate, cell)).collect::<Vec<_>>();
+    (headers, gates.iter().flat_map(of_gate).collect())
 }
 
 /// All figures, for a page.
@@ -97,6 +132,56 @@ mod tests {
     use super::*;
     use crate::report::text::WIDTH;
 
+    /// The text, which must fit.
+    fn shown(gates: &[Gate]) -> String {
+        let mut shown = Vec::new();
+        text(&mut shown, gates).expect("memory can be written");
+        let shown = String::from_utf8(shown).expect("text");
+        for line in shown.lines() {
+            assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
+        }
+        shown
+    }
+
+    #[test]
+    fn situations_of_a_gate_are_listed() {
+        let cell = |threads, value: f64, verdict| GateCell {
+            mode: "oversubscribed",
+            threads,
+            section_ns: 1000,
+            think_ns: 500,
+            read_percent: Some(99),
+            value,
+            low_quartile: value - 0.0123,
+            high_quartile: value + 0.01,
+            verdict,
+        };
+        let gate = Gate {
+            name: "read, uncontended",
+            lock: "near-rwlock",
+            baseline: Some("parking-lot-0.13-rwlock"),
+            measure: "Jain difference",
+            situations: 108,
+            rounds: 7,
+            value: -0.123_45,
+            low_quartile: -0.2,
+            high_quartile: -0.1,
+            gate: Some(-0.05),
+            verdict: Some(Verdict::Fails),
+            target: Some(-0.01),
+            target_verdict: Some(Verdict::Fails),
+            target_distance: Some(12.34),
+            cells: vec![cell(64, -0.123_45, Verdict::Fails), cell(8, -0.051, Verdict::Undecided)],
+        };
+        let shown = shown(&[gate]);
+        for expected in ["gates of near-rwlock\n", CELLS, " -0.123 ", " 99 % ", " undecided\n", EACH.trim()] {
+            let expected = expected.split_whitespace().collect::<Vec<_>>().join(" ");
+            let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&expected), "{expected}: {shown}");
+        }
+        assert_eq!(shown.matches(" oversubscribed ").count(), 2, "{shown}");
+    }
+
     #[test]
     fn the_widest_gate_fits_and_gates_are_counted() {
         let gate = Gate {
@@ -114,14 +199,11 @@ mod tests {
             target: Some(5000.0),
             target_verdict: Some(Verdict::Fails),
             target_distance: Some(12.34),
+            cells: Vec::new(),
         };
         let fails = Gate { verdict: Some(Verdict::Fails), target_distance: Some(0.0), ..gate.clone() };
-        let mut shown = Vec::new();
-        text(&mut shown, &[gate, fails]).expect("memory can be written");
-        let shown = String::from_utf8(shown).expect("text");
-        for line in shown.lines() {
-            assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
-        }
+        let shown = shown(&[gate, fails]);
+        assert!(!shown.contains("about each"), "{shown}");
         assert!(shown.contains("0 of 2 gates hold, and 1 fail"), "{shown}");
         assert!(shown.contains(" 1234 %\n") && shown.contains(" reached\n"), "{shown}");
     }

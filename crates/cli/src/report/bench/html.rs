@@ -42,10 +42,15 @@ pub fn html(result: &Measured, provenance: &Provenance, comparisons: &[Compariso
         }
     }
     _ = writeln!(page, "<p class=\"muted\">{}</p>", escaped(&conditions(result)));
-    if !result.gates.is_empty() {
-        page.push_str("<h2>Gates of near-mutex</h2>\n");
+    if let Some(first) = result.gates.first() {
+        _ = writeln!(page, "<h2>Gates of {}</h2>", escaped(first.lock));
         let (headers, rows) = gates::table(result.gates);
         table(&mut page, &headers, &rows);
+        let (headers, rows) = gates::cells(result.gates);
+        if !rows.is_empty() {
+            _ = writeln!(page, "<h3>{}</h3>", escaped(gates::CELLS));
+            table(&mut page, &headers, &rows);
+        }
     }
     for comparison in comparisons {
         pictures(&mut page, comparison);
