@@ -389,6 +389,18 @@ unsafe impl<W: Wait> Platform for Native<W> {
     }
 
     #[inline(always)]
+    fn prefetch_read<T>(target: *const T) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch accesses nothing, whatever the address.
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(target.cast());
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = target;
+    }
+
+    #[inline(always)]
     fn prefetch_write<T>(target: *const T) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a prefetch accesses nothing, whatever the address.

@@ -167,6 +167,11 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         f(&N::default())
     }
 
+    /// Hints that the line of `target` will be read soon. Threads that read several lines need not
+    /// wait for one after the other.
+    #[inline(always)]
+    fn prefetch_read<T>(_target: *const T) {}
+
     /// Hints that the line of `target` will be written soon.
     #[inline(always)]
     fn prefetch_write<T>(_target: *const T) {}

@@ -1,6 +1,7 @@
 //! Models of the reader-writer lock whose readers have lines of their own. The models that every
 //! lock with readers has begin in the counted mode. Here the lock begins in the others.
 
+mod recursive;
 mod upgrading;
 
 use std::marker::PhantomData;
@@ -21,6 +22,8 @@ use crate::readers::{
     Act, Patience, acting, crowd_of, impatient_reader, impatient_writer, read_at_first, written_at_first,
 };
 use crate::shuttle::Shuttle;
+
+pub use recursive::read_for_another;
 
 /// The mode in which a lock begins.
 pub trait Mode: Send + Sync + 'static {
@@ -364,46 +367,7 @@ fn written_upgradably<M: Mode>(name: &str, preemptions: usize) -> Model {
     })
 }
 
-/// Reads recursively, and returns how many writes there have been.
-fn read_recursively<E: Engine, M: Mode>(shared: &State<E, M>) -> u32 {
-    // SAFETY: unlocked below. Without a limit it does not give up.
-    unsafe { _ = shared.lock.0.lock_shared_recursive_within(&Limit::NONE) };
-    let count = shared.count.look();
-    // SAFETY: locked above.
-    unsafe { shared.lock.unlock_shared(&()) };
-    count
-}
-
-/// The first thread reads until another thread has read recursively. A writer that waits in between
-/// keeps neither out.
-pub fn read_for_another<E: Engine, M: Mode>(name: &str, preemptions: Option<usize>) -> Model<E> {
-    let title = format!("{name}: {}: a read that waits for a recursive one | a writer", M::NAME);
-    Model::new(title, 3, preemptions, move || {
-        let shared = Arc::new(State::<E, M>::default());
-        // SAFETY: unlocked below.
-        unsafe { shared.lock.lock_shared(&()) };
-        let (mut writers, mut readers) = (Others::<E>::default(), Others::<E>::default());
-        let (writer, reader) = (shared.clone(), shared.clone());
-        writers.spawn(in_slot(1), move || writer.section());
-        readers.spawn(in_slot(2), move || assert_eq!(read_recursively(&reader), 0));
-        readers.join();
-        assert_eq!(shared.count.look(), 0, "a writer came in");
-        // SAFETY: locked above.
-        unsafe { shared.lock.unlock_shared(&()) };
-        writers.join();
-        assert_eq!(shared.count.get(), 1);
-        assert!(shared.try_section(), "the lock is free at last");
-    })
-}
-
-/// Recursive readers exclude writers.
-fn recursive_reader<M: Mode>(name: &str, preemptions: usize) -> Model {
-    against::<M>(name, "a recursive read", &[Act::Write], preemptions, |shared| {
-        read_recursively(shared);
-        0
-    })
-}
-
+/// The models of what only this lock has.
 fn own<M: Mode>(name: &str) -> Vec<Model> {
     use Act::{Read, Write};
     vec![
@@ -414,9 +378,10 @@ fn own<M: Mode>(name: &str) -> Vec<Model> {
         against::<M>(name, "an upgrade in no time", &[Write], 2, upgrade_in_no_time),
         read_twice_without_slot::<M>(name, 3),
         released_elsewhere::<M>(name, Sent::Read, 2),
-        recursive_reader::<M>(name, 2),
-        read_for_another::<Loom, M>(name, Some(2)),
     ]
+    .into_iter()
+    .chain(recursive::models::<M>(name))
+    .collect()
 }
 
 /// The first reads of a lock, in which it gets its id, and changes its mode.

@@ -100,6 +100,11 @@ unsafe impl<W: Wait> Platform for Os<W> {
     }
 
     #[inline(always)]
+    fn prefetch_read<T>(target: *const T) {
+        Native::<W>::prefetch_read(target);
+    }
+
+    #[inline(always)]
     fn prefetch_write<T>(target: *const T) {
         Native::<W>::prefetch_write(target);
     }

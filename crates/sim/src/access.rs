@@ -10,6 +10,8 @@ pub enum Operation {
     Load,
     /// Requests ownership of the line. Neither reads nor writes a value.
     Prefetch,
+    /// Requests the line, for a load that follows. Reads no value.
+    PrefetchRead,
     /// Writes the operand.
     Store,
     /// Writes the operand and returns the old value.
@@ -68,7 +70,7 @@ impl Access {
         // SAFETY: guaranteed by the caller.
         let old = unsafe { read(address, self.width) };
         let new = match self.operation {
-            Operation::Load | Operation::Prefetch => return old,
+            Operation::Load | Operation::Prefetch | Operation::PrefetchRead => return old,
             Operation::Store | Operation::Swap => self.operand,
             Operation::CompareExchange if old == self.expected => self.operand,
             Operation::CompareExchange => return old,

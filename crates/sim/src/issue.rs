@@ -2,6 +2,7 @@
 
 use crate::access::{Access, Operation};
 use crate::engine::Engine;
+use crate::events::Event;
 use crate::line::{Origin, Prefetched, Request};
 use crate::spec::OwnershipOverlap;
 use crate::task::{State, Task};
@@ -63,6 +64,10 @@ impl Engine {
                 self.prefetch(task, core, access);
                 Issued::Done(0)
             }
+            Operation::PrefetchRead => {
+                self.prefetch_read(Access { operation: Operation::Load, ..access });
+                Issued::Done(0)
+            }
             _ if !self.current_task().buffer.is_empty() => self.wait_for_buffer(0),
             _ => self.issue_atomic(access),
         }
@@ -87,8 +92,14 @@ impl Engine {
     #[inline(always)]
     fn issue_load(&mut self, access: Access) -> Issued {
         let version = self.lines[access.line()].version;
+        let now_ps = self.now_ps;
         let task = self.current_task();
         task.last_load = access;
+        if let Some(arrives_ps) = task.fill_buffers.arrival(access.line(), now_ps) {
+            let then_id = self.current;
+            self.schedule_due(then_id, arrives_ps, Event::Resume(then_id));
+            return Issued::Again;
+        }
         if let Some(newest) = task.buffer.newest_on(&access) {
             if !newest.covers(access) {
                 return self.wait_for_buffer(0);
@@ -134,6 +145,15 @@ impl Engine {
         self.current_task().state = State::Memory;
         self.request(Request { access, task, core, origin: Origin::Thread });
         Issued::Later
+    }
+
+    /// Requests the line of a later load, unless the core has it, or has no fill buffer for it.
+    fn prefetch_read(&mut self, access: Access) {
+        let (task, core, now_ps) = (self.current, self.current_task().core, self.now_ps);
+        let line = &self.lines[access.line()];
+        if !line.hits(core, access) && self.current_task().fill_buffers.begin(access.line(), now_ps) {
+            self.request(Request { access, task, core, origin: Origin::PrefetchRead });
+        }
     }
 
     fn prefetch(&mut self, task: u32, core: u16, access: Access) {

@@ -41,6 +41,7 @@ mod costs;
 mod engine;
 mod events;
 mod fences;
+mod fill_buffers;
 mod issue;
 mod jitter;
 mod line;

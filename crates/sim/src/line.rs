@@ -26,8 +26,10 @@ pub enum Origin {
     Thread,
     /// A thread's store buffer.
     StoreBuffer,
-    /// A prefetch. No thread waits for it.
+    /// A prefetch for a write. No thread waits for it.
     Prefetch,
+    /// A prefetch for a load. A load waits for it in the thread's fill buffers.
+    PrefetchRead,
 }
 
 /// A request for a line.

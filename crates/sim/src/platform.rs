@@ -2,7 +2,6 @@
 
 use std::alloc::Layout;
 use std::cell::Cell;
-use std::iter;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
@@ -126,6 +125,13 @@ unsafe impl Platform for Sim {
         };
         with(|inner| inner.give_back(record));
         r
+    }
+
+    fn prefetch_read<T>(target: *const T) {
+        let access =
+            Access { offset: 0, width: 1, operation: Operation::PrefetchRead, operand: 0, expected: 0 };
+        // SAFETY: as in `prefetch_write`.
+        unsafe { perform(target.cast_mut().cast(), access) };
     }
 
     fn prefetch_write<T>(target: *const T) {
@@ -387,13 +393,9 @@ unsafe impl ReaderLines for Sim {
     fn register_line() {}
 
     fn lines<'a>() -> impl Iterator<Item = &'a ReaderLine<Self>> {
-        let mut next = 0;
-        iter::from_fn(move || {
-            let (line, behind) = with(|inner| inner.next_reader_line(next))?;
-            next = behind;
-            // SAFETY: as above.
-            Some(unsafe { &*line.cast() })
-        })
+        let lines = with(Inner::reader_lines);
+        // SAFETY: as above.
+        lines.into_iter().map(|line| unsafe { &*line.cast() })
     }
 
     fn new_id() -> u64 {

@@ -107,14 +107,20 @@ impl Engine {
 
     fn grab_to_read(&mut self, index: u32) {
         let line = &mut self.lines[index as usize];
-        let Request { access, task, core, .. } = line.served;
+        let Request { access, task, core, origin } = line.served;
         let domain = self.costs.domain_of_core[usize::from(core)];
+        let is_prefetch = origin == Origin::PrefetchRead;
+        if is_prefetch {
+            self.tasks[task as usize].fill_buffers.serve(access.line(), line.done_ps);
+        }
         if line.is_modified && self.load_of_modified == LoadOfModified::TakeOver {
             let done_ps = line.done_ps;
             line.give(core, domain);
             line.phase = Phase::Moving;
             self.change(access.line());
-            self.tasks[task as usize].answer = self.read(&access, task);
+            if !is_prefetch {
+                self.tasks[task as usize].answer = self.read(&access, task);
+            }
             self.events.schedule(done_ps, Event::Done(index));
             return;
         }
@@ -127,8 +133,10 @@ impl Engine {
         let (done_ps, free_ps) = (line.done_ps, line.free_ps);
         let is_free = free_ps <= self.now_ps;
         let is_wanted = !line.queue.is_empty();
-        self.tasks[task as usize].answer = self.read(&access, task);
-        self.schedule_due(task, done_ps, Event::Resume(task));
+        if !is_prefetch {
+            self.tasks[task as usize].answer = self.read(&access, task);
+            self.schedule_due(task, done_ps, Event::Resume(task));
+        }
         if is_free {
             self.begin_next(index);
         } else if is_wanted {
@@ -144,6 +152,7 @@ impl Engine {
         let resumed = match origin {
             Origin::Thread => self.resume(task),
             Origin::Prefetch => self.drain_on(task),
+            Origin::PrefetchRead => None,
             Origin::StoreBuffer => {
                 let storing = &mut self.tasks[task as usize];
                 storing.buffer.drain_oldest();

@@ -10,6 +10,7 @@ use nearlock_core::shared_holds::SharedLock;
 
 use crate::access::Access;
 use crate::account::Account;
+use crate::fill_buffers::FillBuffers;
 use crate::stores::StoreBuffer;
 
 /// The stack size of a task, in bytes. Locks and workloads need little stack. A page fault behind
@@ -85,6 +86,7 @@ pub struct Task {
     pub draining: bool,
     /// Whether the atomic that the task issues again has already taken its time.
     pub atomic_under_way: bool,
+    pub fill_buffers: FillBuffers,
     /// The task's last load.
     pub last_load: Access,
     /// The version of the line that the last load saw.
@@ -145,6 +147,7 @@ impl Task {
             buffer: StoreBuffer::default(),
             draining: false,
             atomic_under_way: false,
+            fill_buffers: FillBuffers::default(),
             last_load: Access::NONE,
             seen_version: 0,
             has_looked: false,

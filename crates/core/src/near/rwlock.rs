@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | counted | takes the mutex (`alone.rs`), or adds 1 to a count in the lock | reads the count |
 //! | fenced | publishes, passes a strong fence, looks | reads the count and the lines |
-//! | biased | publishes, passes the light side of the fence, looks | passes the heavy side, reads the count and the lines |
+//! | biased | publishes, passes the light side, looks | passes the heavy side, reads as if fenced |
 //!
 //! ```text
 //! mutex    held by the writer; by an upgradable reader; open, by a reader in the counted mode; by
@@ -26,8 +26,8 @@
 //! id       0 before the first read; then a number that no other lock of the process ever has
 //! revoked  when a writer last passed the heavy side, in units of 1024 ns
 //!
-//!  mode     counted -> fenced   there were `fenced-reads` reads since the last write (a setting), or
-//!                               a reader has found another one that has the mutex for long
+//!  mode     counted -> fenced   there were `fenced-reads` reads since the last write (a setting),
+//!                               or a reader has found another one that has the mutex for long
 //!           fenced -> biased    there were `biased-reads`, and no heavy side for `REVOKED_UNITS`
 //!           biased -> fenced    by a writer
 //!           fenced -> counted   by a writer, if there were fewer than for fenced

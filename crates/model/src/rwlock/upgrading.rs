@@ -78,8 +78,8 @@ fn reads(name: &str, reads: u32, upgradables: u32, writers: u32, preemptions: us
     })
 }
 
-/// The first thread reads, writes, and reads again, in the same slot. Meanwhile an upgradable reader
-/// comes. It may have found the first read, and take the mutex over from the second one.
+/// The first thread reads, writes, and reads again, in the same slot. Meanwhile an upgradable
+/// reader comes. It may have found the first read, and take the mutex over from the second one.
 fn a_write_between(name: &str, preemptions: usize) -> Model {
     let title = format!("{name}: a read, a write and a read | an attempt to read upgradably");
     Model::new(title, 2, Some(preemptions), move || {
@@ -102,9 +102,9 @@ fn a_write_between(name: &str, preemptions: usize) -> Model {
     })
 }
 
-/// Two threads read, one after the other, each in its own line. An upgradable reader comes while the
-/// first one reads, and ends while the second one does. It may have found the line of the first, and
-/// the word of the second.
+/// Two threads read, one after the other, each in its own line. An upgradable reader comes while
+/// the first one reads, and ends while the second one does. It may have found the line of the
+/// first, and the word of the second.
 fn one_after_the_other(name: &str, preemptions: usize) -> Model {
     let title = format!("{name}: a read, and one by another thread | an attempt to read upgradably");
     Model::new(title, 3, Some(preemptions), move || {

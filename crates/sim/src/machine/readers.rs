@@ -38,12 +38,9 @@ impl Inner {
         (self.arena.at(offset), Some(task as u32 + 1))
     }
 
-    /// The line of the first task from this one on that has one, and the number of the task behind
-    /// it.
-    pub fn next_reader_line(&self, task: usize) -> Option<(*mut u8, usize)> {
-        let lines = self.readers.lines.borrow();
-        let next = (task..lines.len()).find_map(|task| Some((lines[task]?, task + 1)));
-        next.map(|(offset, behind)| (self.arena.at(offset), behind))
+    /// The lines of all tasks.
+    pub fn reader_lines(&self) -> Vec<*mut u8> {
+        self.readers.lines.borrow().iter().flatten().map(|offset| self.arena.at(*offset)).collect()
     }
 
     /// The number of readers that wait for locks with this id.

@@ -29,19 +29,19 @@ impl<P: NearPlatform> NearMutex<P> {
         self.word.compare_exchange(FREE, word, Acquire, Relaxed).is_ok()
     }
 
-    /// Whether a reader holds the mutex, and so lets readers in.
+    /// Whether a reader holds the mutex, and so lets readers in. A reader that enters asks
+    /// `is_closed`.
     #[inline(always)]
     pub(in crate::near) fn is_open(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `free`, since `take_open` is a
-        // read-modify-write.
-        Mark::from_word(self.word.load(Acquire)).is_some_and(Mark::is_open)
+        Mark::from_word(self.word.load(Relaxed)).is_some_and(Mark::is_open)
     }
 
-    /// Whether the mutex is held, and not open. If not, the sections of writers before happen before
-    /// what follows.
+    /// Whether the mutex is held, and not open. If not, the sections of writers before happen
+    /// before what follows.
     #[inline(always)]
     pub(in crate::near) fn is_closed(&self) -> bool {
-        // Ordering: Acquire, as in `is_open`.
+        // Ordering: Acquire, pairs with the Release in `free`. `take_open` is a read-modify-write,
+        // so its word is in that release sequence too.
         self.word.load(Acquire) & Mark::ANONYMOUS.word() != 0
     }
 
@@ -56,7 +56,7 @@ impl<P: NearPlatform> NearMutex<P> {
     /// open -> mark', if the word is this one.
     pub(in crate::near) fn take_over(&self, word: u32) -> bool {
         let mark = Self::renew_mark().word();
-        // Ordering: Acquire, as in `is_open`.
+        // Ordering: Acquire, as in `is_closed`.
         self.word.compare_exchange(word, mark, Acquire, Relaxed).is_ok()
     }
 

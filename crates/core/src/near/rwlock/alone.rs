@@ -10,11 +10,11 @@
 //! **Taking over.** An upgradable reader needs the mutex, and must not wait for a reader. It takes
 //! the mutex over from the reader that has it, and counts that reader instead:
 //!
-//! 1. It finds the reader's line by the open word, which has the number of the line. The slot is the
-//!    first choice of the lock in that line. It sets two bits of the line: *taken* for the slot, and
-//!    *taking*, so that no other thread does the same in this line. It counts the reader, and passes
-//!    the heavy side of the fence. If the slot still says that the reader has the mutex, it
-//!    exchanges the open word for its own mark. If that fails, it counts the reader no more, and
+//! 1. It finds the reader's line by the open word, which has the number of the line. The slot is
+//!    the first choice of the lock in that line. It sets two bits of the line: *taken* for the
+//!    slot, and *taking*, so that no other thread does the same in this line. It counts the reader,
+//!    and passes the heavy side of the fence. If the slot still says that the reader has the mutex,
+//!    it exchanges the open word for its own mark. If that fails, it counts the reader no more, and
 //!    clears both bits. Otherwise it clears only *taking*.
 //! 2. The reader releases the lock: it clears the slot, passes the light side of the fence, and
 //!    reads the bit *taken*. If it is set, the reader exchanges its own open word for a closed one.
@@ -24,10 +24,10 @@
 //! By the fence, the reader sees the bit, or the other thread sees that the slot is clear. In the
 //! second case that thread does not touch the word. In the first case the exchange decides. The
 //! word names the line, so it is the word of that reader and not of one that came later. The bit
-//! stays set until the other thread is done. So the exchange also decides if the reader has released
-//! the lock, and has the same slot and the same word again. The word tells the reader whether the
-//! mutex is still its own. It has not taken the mutex over from itself and opened it again, since a
-//! nested read does not take the mutex.
+//! stays set until the other thread is done. So the exchange also decides if the reader has
+//! released the lock, and has the same slot and the same word again. The word tells the reader
+//! whether the mutex is still its own. It has not taken the mutex over from itself and opened it
+//! again, since a nested read does not take the mutex.
 //!
 //! Source: own.
 

@@ -1,7 +1,8 @@
 //! Shared acquisitions that any thread may release. The terms are those of the [lock](super).
 //!
 //! They are counted in the lock, and noted nowhere. So no thread is known to hold the lock. A
-//! reader that does waits for a waiting writer, like any other: a nested read may wait for ever.
+//! reader that does waits for a waiting writer, like any other: a nested read may wait for ever,
+//! unless it is [recursive](super::recursive).
 //!
 //! A writer reads the count in each mode of the lock. So a lock may have shared acquisitions of
 //! both kinds at a time.
@@ -67,20 +68,20 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Enters by adding to the count, unless a writer has the lock.
     #[inline(always)]
     pub(super) fn enters_unnoted(&self) -> bool {
-        self.enters_if(|| self.is_open())
+        self.enters_if(|| self.lets_in(Self::own_line()))
     }
 
     #[cold]
     #[inline(never)]
-    fn wait_to_enter_counted(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+    pub(super) fn wait_to_enter_counted(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::in_slow_path(|| self.wait_to_enter(Releaser::Anyone, limit))
     }
 
     /// The holder of the mutex may be a reader that is about to release it.
     #[cold]
     #[inline(never)]
-    fn try_enter_counted(&self) -> bool {
+    pub(super) fn try_enter_counted(&self) -> bool {
         let by = Releaser::Anyone;
-        P::in_slow_path(|| self.spins_until_free(by) && self.enters_again(by))
+        P::in_slow_path(|| self.spins_until_free() && self.enters_again(by))
     }
 }

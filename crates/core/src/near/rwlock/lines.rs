@@ -102,7 +102,8 @@ pub unsafe trait ReaderLines: Platform {
     fn line<'a>() -> &'a ReaderLine<Self>;
     /// Gives the caller a line, if it has none and can have one.
     fn register_line();
-    /// All lines that threads have ever had.
+    /// All lines that threads have ever had. The lower bound of the iterator's size hint is their
+    /// number.
     fn lines<'a>() -> impl Iterator<Item = &'a ReaderLine<Self>>;
     /// The id of a lock.
     fn new_id() -> u64;
@@ -111,9 +112,21 @@ pub unsafe trait ReaderLines: Platform {
     fn waiting_readers<'a>(id: u64) -> &'a Self::U32;
 }
 
+/// How many lines a thread requests before it reads the first. Processors have 10 buffers for such
+/// requests or more. With 4 to 10, simulated results are the same within 10 %.
+const AHEAD: usize = 8;
+
+/// All lines, for a thread that reads them. While it reads one, the next ones are on their way.
+/// Each was written by another processor, so without that a thread waits for one after the other.
+pub(super) fn all<'a, P: ReaderLines>() -> impl Iterator<Item = &'a ReaderLine<P>> {
+    let mut ahead = P::lines().inspect(|line| P::prefetch_read::<ReaderLine<P>>(*line));
+    ahead.by_ref().take(AHEAD).for_each(|_| {});
+    P::lines().inspect(move |_| _ = ahead.next())
+}
+
 impl<P: ReaderLines> ReaderLine<P> {
-    /// A line of a thread that holds no lock, with a number that no other line has. Numbers are 1 to 65535. A thread with a
-    /// number above that has a line without a number.
+    /// A line of a thread that holds no lock, with a number that no other line has. Numbers are 1
+    /// to 65535. A thread with a number above that has a line without a number.
     pub fn numbered(number: u32) -> Self {
         let number = if number >> (32 - NUMBER_SHIFT) == 0 { number } else { 0 };
         Self { slots: P::slots_of(FREE), want: Atomic::new(number << NUMBER_SHIFT), own: Atomic::new(0) }

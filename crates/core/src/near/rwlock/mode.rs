@@ -57,10 +57,10 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         mode & OPEN != 0 || mode & DRAINING != 0 && line.may_hold_others()
     }
 
-    /// Whether the holder of the mutex lets all readers in.
+    /// Whether the holder of the mutex lets all readers in. For the holder; nothing is read through
+    /// it.
     pub(super) fn is_open(&self) -> bool {
-        // Ordering: Acquire, as in `lets_in`.
-        self.mode.load(Acquire) & OPEN != 0
+        self.mode.load(Relaxed) & OPEN != 0
     }
 
     /// Lets readers in that may hold the lock already.

@@ -41,6 +41,32 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         self.attempt() || Self::recursively(|| self.try_lock_shared_slow())
     }
 
+    /// Acquires the lock shared, as a recursive reader, within the limit. Any thread may release
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not acquired.
+    ///
+    /// # Safety
+    ///
+    /// As [`lock_shared_counted_within`](Self::lock_shared_counted_within).
+    #[inline]
+    pub unsafe fn lock_shared_recursive_counted_within(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        if self.enters_unnoted() { Ok(()) } else { Self::recursively(|| self.wait_to_enter_counted(limit)) }
+    }
+
+    /// The same, without waiting. It fails when
+    /// [`try_lock_shared_recursive`](Self::try_lock_shared_recursive) does.
+    ///
+    /// # Safety
+    ///
+    /// As [`try_lock_shared_counted`](Self::try_lock_shared_counted).
+    #[inline]
+    pub unsafe fn try_lock_shared_recursive_counted(&self) -> bool {
+        self.enters_unnoted() || Self::recursively(|| self.try_enter_counted())
+    }
+
     /// Calls `f`. Meanwhile the caller's line says that the thread may hold other locks.
     #[cold]
     #[inline(never)]

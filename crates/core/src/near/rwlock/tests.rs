@@ -256,6 +256,39 @@ fn an_upgradable_reader_takes_the_mutex_over_from_a_reader() {
 }
 
 #[test]
+fn a_recursive_reader_that_any_thread_may_release_passes_a_writer_that_waits_for_readers() {
+    for wanted in MODES {
+        let lock = lock_in(wanted);
+        act_as(1);
+        // SAFETY: what is acquired is released; also below.
+        let waits = || unsafe { lock.try_lock_shared_counted() };
+        // SAFETY: as above.
+        let recursive = || unsafe { lock.try_lock_shared_recursive_counted() };
+        assert!(recursive());
+        act_as(2);
+        assert!(lock.mutex.take());
+        act_as(3);
+        assert!(!waits() && !recursive(), "the writer still spins");
+        lock.begin_draining();
+        assert!(!waits() && recursive());
+        // SAFETY: as above.
+        unsafe { assert_eq!(lock.lock_shared_recursive_counted_within(&Limit::NONE), Ok(())) };
+        act_as(4);
+        // SAFETY: as above.
+        (0..3).for_each(|_| unsafe { lock.unlock_shared_counted() });
+        act_as(2);
+        assert!(lock.end_draining() && !lock.has_readers());
+        act_as(3);
+        assert!(!recursive(), "the writer is in");
+        // SAFETY: as above.
+        let result = unsafe { lock.lock_shared_recursive_counted_within(&Limit::until(0)) };
+        assert_eq!(result, Err(GaveUp::TimedOut));
+        act_as(2);
+        unwrite(&lock);
+    }
+}
+
+#[test]
 fn a_recursive_reader_passes_a_writer_that_waits_for_readers() {
     for wanted in MODES {
         let lock = lock_in(wanted);

@@ -7,7 +7,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
-use super::lines::ReaderLine;
+use super::lines::{self, ReaderLine};
 use super::mode::{BIASED, COUNTED_MODE, FENCED, MODE, UNIT_SHIFT};
 use super::reading::{AWAITED, PARKED, READERS};
 use super::{NearRwLock, RwLockPlatform};
@@ -102,7 +102,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Whether readers are in, or are about to be.
     pub(super) fn has_readers(&self) -> bool {
         let id = self.id.load(Relaxed);
-        self.has_counted() || id != 0 && P::lines().any(|line| line.published(id).is_some())
+        self.has_counted() || id != 0 && lines::all::<P>().any(|line| line.published(id).is_some())
     }
 
     /// Waits until no reader is in. The caller has the mutex, and has passed a fence since. If it
@@ -133,7 +133,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     fn wait_for_slots(&self, mode: u32, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         if mode != COUNTED_MODE {
             let id = self.id.load(Relaxed);
-            for line in P::lines() {
+            for line in lines::all::<P>() {
                 while let Some(index) = line.published(id) {
                     self.wait_for_slot(line, index, id, limit)?;
                 }
