@@ -152,13 +152,13 @@ guarded_rw! {
     ///
     /// Space: 32 bytes and the data. Each thread that reads has 64 bytes, for all locks.
     ///
-    /// Readers: let a lock have been read 512 times since it was last written. Then a read is a plain
-    /// store and a load or two, and no other reader writes to that memory. The next writer then
-    /// interrupts all running threads of the process once (membarrier), at most every 0.1 ms for
-    /// each lock. If there are fewer reads between two writes, a read is also a fence. If there are
-    /// fewer than 64, one reader at a time takes what writers take, and others add to a count in
-    /// the lock. If the sections are short then, one thread reads and writes for some 0.2 ms, while
-    /// others sleep until their turn, as with a `Mutex`.
+    /// Readers: let a lock have been read 512 times since it was last written. Then a read is a
+    /// plain store and a load or two, and no other reader writes to that memory. The next writer
+    /// then interrupts all running threads of the process once (membarrier), at most every 0.1 ms
+    /// for each lock. If there are fewer reads between two writes, a read is also a fence. If there
+    /// are fewer than 64, one reader at a time takes what writers take, and others add to a count
+    /// in the lock. If the sections are short then, one thread reads and writes for some 0.2 ms,
+    /// while others sleep until their turn, as with a `Mutex`.
     ///
     /// A thread that reads may read again (nested reads). It does not wait then, even if a writer
     /// waits. So a writer waits as long as the reads of a thread overlap.

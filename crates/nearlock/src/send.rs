@@ -1,5 +1,5 @@
-//! Locks whose guards can be sent to other threads: [`Mutex`], [`FairMutex`], [`RwLock`] and
-//! [`Condvar`].
+//! Locks whose guards can be sent to other threads: [`Mutex`], [`FairMutex`], [`RwLock`],
+//! [`RecursiveRwLock`] and [`Condvar`].
 //!
 //! The guards are `Send` if the data are, as with the feature `send_guard` of `parking_lot`. The
 //! thread that drops a guard unlocks the lock.
@@ -23,7 +23,8 @@
 //! - A read is counted in the lock, and not noted in memory of the thread. So readers write to the
 //!   lock, as with most reader-writer locks, and contend. No thread is known to read a lock. So **a
 //!   nested read may wait for ever**: it waits for a waiting writer, which waits for the reader.
-//!   `parking_lot` has the same rule for `read`.
+//!   `parking_lot` has the same rule for `read`. The reads of a [`RecursiveRwLock`] do not wait for
+//!   such a writer, nor do those of [`ReadRecursive`](crate::near::ReadRecursive).
 //!
 //! A task that holds such a guard across an `.await` can move between threads. While it is
 //! suspended, all other tasks that want the lock block their threads. If these are all threads of
@@ -34,7 +35,7 @@ mod mutex;
 mod rwlock;
 
 use crate::lock_api;
-use crate::near::Fair;
+use crate::near::{Fair, Recursive};
 
 pub use self::condvar::{Condvar, RawCondvar};
 pub use self::mutex::RawMutex;
@@ -116,6 +117,42 @@ guarded_rw! {
 /// assert_eq!(*lock.read(), 2);
 /// ```
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
+
+/// The raw lock of [`RecursiveRwLock`]: a [`RawRwLock`] whose shared acquisitions are all
+/// recursive.
+pub type RawRwLockRecursive = Recursive<RawRwLock>;
+
+guarded_rw! {
+    /// A [`nearlock::RecursiveRwLock`](crate::RecursiveRwLock) whose guards can be sent to other
+    /// threads.
+    ///
+    /// Space, waiting, fairness and ordering: as there, but readers share the lock's cache line.
+    ///
+    /// ```
+    /// use nearlock::send::RecursiveRwLock;
+    ///
+    /// let lock = RecursiveRwLock::new(1);
+    /// let read = lock.read();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || assert_eq!(*read, 1));
+    /// });
+    /// assert!(lock.try_write().is_some());
+    /// ```
+    RecursiveRwLock, RecursiveRwLockReadGuard, RecursiveRwLockWriteGuard, MappedRecursiveRwLockReadGuard, MappedRecursiveRwLockWriteGuard = RawRwLockRecursive;
+}
+
+/// Shared access to what a [`RecursiveRwLock`] protects, which can become exclusive. Unlocks when
+/// it is dropped.
+///
+/// ```
+/// use nearlock::send::{RecursiveRwLock, RecursiveRwLockUpgradableReadGuard};
+///
+/// let lock = RecursiveRwLock::new(1);
+/// *RecursiveRwLockUpgradableReadGuard::upgrade(lock.upgradable_read()) += 1;
+/// assert_eq!(lock.into_inner(), 2);
+/// ```
+pub type RecursiveRwLockUpgradableReadGuard<'a, T> =
+    lock_api::RwLockUpgradableReadGuard<'a, RawRwLockRecursive, T>;
 
 const _: () = assert!(size_of::<Mutex<()>>() == 4);
 const _: () = assert!(size_of::<RwLock<()>>() == 32);

@@ -21,8 +21,7 @@
 //!
 //! - `deadlock_detection`: the locks of `nearlock::deadlock`, except [`Once`]. The functions of the
 //!   module `deadlock` find their deadlocks.
-//! - `send_guard`: the locks of `nearlock::send`, whose guards can be sent to other threads. Its
-//!   [`RwLock`] has no recursive reads: code that calls `read_recursive` does not compile.
+//! - `send_guard`: the locks of `nearlock::send`, whose guards can be sent to other threads.
 //!
 //! Two change nothing:
 //!

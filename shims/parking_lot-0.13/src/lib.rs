@@ -20,8 +20,7 @@
 //!
 //! - `deadlock_detection`: the locks of `nearlock::deadlock`, except [`Once`]. The functions of the
 //!   module `deadlock` find their deadlocks.
-//! - `send_guard`: the locks of `nearlock::send`, whose guards can be sent to other threads. Guards
-//!   of [`RecursiveRwLock`] stay on their thread: code that sends them does not compile.
+//! - `send_guard`: the locks of `nearlock::send`, whose guards can be sent to other threads.
 //!
 //! `nightly` changes nothing: nothing here needs it.
 //!

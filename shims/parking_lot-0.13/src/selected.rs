@@ -6,11 +6,7 @@ pub(crate) mod bare;
 
 /// The raw locks, with what counts them.
 mod raw {
-    #[cfg(all(feature = "deadlock_detection", not(feature = "send_guard")))]
-    use nearlock::deadlock::RawRwLockRecursive as BareRecursive;
-    // Its reads are those of the thread that reads, with `send_guard` too.
-    #[cfg(not(all(feature = "deadlock_detection", not(feature = "send_guard"))))]
-    use nearlock::RawRwLockRecursive as BareRecursive;
+    use nearlock::near::Recursive;
 
     use super::bare;
     #[cfg(nearlock_count)]
@@ -26,7 +22,7 @@ mod raw {
     pub type RawMutex = Layer<bare::RawMutex>;
     pub type RawFairMutex = Layer<bare::RawFairMutex>;
     pub type RawRwLock = Layer<bare::RawRwLock>;
-    pub type RawRwLockRecursive = Layer<BareRecursive>;
+    pub type RawRwLockRecursive = Layer<Recursive<bare::RawRwLock>>;
 }
 
 #[path = "../../types.rs"]

@@ -3,16 +3,18 @@
 #[path = "../../features.rs"]
 mod features;
 
-/// Its guards stay on their thread, whichever feature is selected.
 mod recursive {
     use parking_lot::{
         MappedRecursiveRwLockReadGuard, RecursiveRwLock, RecursiveRwLockReadGuard, RecursiveRwLockWriteGuard,
     };
-    use static_assertions::assert_not_impl_any;
+    #[cfg(feature = "send_guard")]
+    use static_assertions::assert_impl_all as assert_sent;
+    #[cfg(not(feature = "send_guard"))]
+    use static_assertions::assert_not_impl_any as assert_sent;
 
-    assert_not_impl_any!(RecursiveRwLockReadGuard<'static, u32>: Send);
-    assert_not_impl_any!(RecursiveRwLockWriteGuard<'static, u32>: Send);
-    assert_not_impl_any!(MappedRecursiveRwLockReadGuard<'static, u32>: Send);
+    assert_sent!(RecursiveRwLockReadGuard<'static, u32>: Send);
+    assert_sent!(RecursiveRwLockWriteGuard<'static, u32>: Send);
+    assert_sent!(MappedRecursiveRwLockReadGuard<'static, u32>: Send);
 
     #[test]
     fn it_works() {

@@ -8,6 +8,7 @@ use nearlock_core::raw::{RawLock as _, RawRwLock as _, RawTryLock as _};
 use nearlock_os::Os;
 
 use crate::lock_api::{self, GuardSend};
+use crate::near::RawReadRecursive;
 use crate::raw::timed::{until, within};
 
 /// The raw lock of [`RwLock`](super::RwLock), for code that is generic over `lock_api`'s
@@ -36,6 +37,11 @@ impl RawRwLock {
     fn shared_within(&self, limit: &Limit<'_, Os>) -> Option<GuardSend> {
         // SAFETY: the guard releases it. The same holds below.
         guard(unsafe { self.0.lock_shared_counted_within(limit) }.is_ok())
+    }
+
+    fn recursively_within(&self, limit: &Limit<'_, Os>) -> Option<GuardSend> {
+        // SAFETY: as above.
+        guard(unsafe { self.0.lock_shared_recursive_counted_within(limit) }.is_ok())
     }
 
     fn exclusive_within(&self, limit: &Limit<'_, Os>) -> Option<GuardSend> {
@@ -139,6 +145,30 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
 
     fn try_lock_exclusive_until(&self, timeout: Instant) -> Option<GuardSend> {
         self.exclusive_within(&until(timeout))
+    }
+}
+
+// SAFETY: as above. Recursive readers exclude writers as others do.
+unsafe impl RawReadRecursive for RawRwLock {
+    #[inline]
+    fn lock_shared_recursive(&self) -> GuardSend {
+        // Without a limit it returns only with the lock.
+        _ = self.recursively_within(&Limit::NONE);
+        GuardSend::new()
+    }
+
+    #[inline]
+    fn try_lock_shared_recursive(&self) -> Option<GuardSend> {
+        // SAFETY: as above.
+        guard(unsafe { self.0.try_lock_shared_recursive_counted() })
+    }
+
+    fn try_lock_shared_recursive_for(&self, timeout: Duration) -> Option<GuardSend> {
+        self.recursively_within(&within(timeout))
+    }
+
+    fn try_lock_shared_recursive_until(&self, timeout: Instant) -> Option<GuardSend> {
+        self.recursively_within(&until(timeout))
     }
 }
 

@@ -1,13 +1,11 @@
 //! Raw locks of `lock_api` 0.5, whose guards contain nothing, as those of version 0.4.
 
 use lock_api::{
-    RawMutex, RawMutexFair, RawMutexTimed, RawRwLock, RawRwLockDowngrade, RawRwLockFair, RawRwLockTimed,
-    RawRwLockUpgrade, RawRwLockUpgradeDowngrade, RawRwLockUpgradeFair, RawRwLockUpgradeTimed,
+    RawMutex, RawMutexFair, RawMutexTimed, RawRwLock, RawRwLockDowngrade, RawRwLockFair, RawRwLockRecursive,
+    RawRwLockRecursiveTimed, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
+    RawRwLockUpgradeFair, RawRwLockUpgradeTimed,
 };
-#[cfg(feature = "deadlock_detection")]
-use lock_api::{RawRwLockRecursive, RawRwLockRecursiveTimed};
 use nearlock::lock_api as v05;
-#[cfg(feature = "deadlock_detection")]
 use nearlock::near::RawReadRecursive;
 
 /// A raw lock of version 0.5 as one of version 0.4.
@@ -181,14 +179,12 @@ unsafe impl<R: Readers + v05::RawRwLockTimed> RawRwLockTimed for Version04<R> {
 }
 
 // SAFETY: as above.
-#[cfg(feature = "deadlock_detection")]
 unsafe impl<R: Readers + RawReadRecursive> RawRwLockRecursive for Version04<R> {
     acquire! { fn lock_shared_recursive(); }
     acquire! { try fn try_lock_shared_recursive(); }
 }
 
 // SAFETY: as above.
-#[cfg(feature = "deadlock_detection")]
 unsafe impl<R: Readers + RawReadRecursive> RawRwLockRecursiveTimed for Version04<R> {
     acquire! {
         try fn try_lock_shared_recursive_for(timeout: R::Duration);
