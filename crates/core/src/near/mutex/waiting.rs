@@ -150,16 +150,21 @@ impl<P: NearPlatform> NearMutex<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        self.lock_for(self.purpose_of_newcomer(), limit)
+        self.lock_for(None, limit)
     }
 
-    /// Locks the mutex as a newcomer that does this.
-    pub(in crate::near) fn lock_for(&self, purpose: Purpose, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+    /// Locks the mutex as a newcomer that does this, or what newcomers do.
+    pub(in crate::near) fn lock_for(
+        &self,
+        purpose: Option<Purpose>,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
             let mark = Self::renew_mark();
             Self::hints(self).note_holder(self.place_of_holder(mark));
             let mut spin = Spin::default();
+            let purpose = purpose.unwrap_or_else(|| self.purpose_of_newcomer());
             let has_taken =
                 purpose == Purpose::Compete && self.take_as_newcomer(NEWCOMER_YIELDS, &mut spin, limit);
             if has_taken {

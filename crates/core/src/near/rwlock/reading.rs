@@ -383,7 +383,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         loop {
             let slice = slices.next(limit);
             let result = match purpose.take() {
-                Some(purpose) => self.mutex.lock_for(purpose, &slice),
+                Some(purpose) => self.mutex.lock_for(Some(purpose), &slice),
                 // SAFETY: the mutex is unlocked below.
                 None => unsafe { self.mutex.lock_within(&(), &slice) },
             };
