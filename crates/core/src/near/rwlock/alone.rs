@@ -16,12 +16,13 @@
 //!    and passes the heavy side of the fence. If the slot still says that the reader has the mutex,
 //!    it exchanges the open word for its own mark. If that fails, it counts the reader no more, and
 //!    clears both bits. Otherwise it clears only *taking*.
-//! 2. The reader releases the lock: it clears the slot, passes the light side of the fence, and
-//!    reads the bit *taken*. If it is set, the reader exchanges its own open word for a closed one.
-//!    If it succeeds, it has the mutex, and releases it. If not, the mutex was taken over: it
-//!    clears the bit, and is counted no more.
+//! 2. The reader releases the lock: it sets the count in the slot to 0, passes the light side of
+//!    the fence, and reads the bit *taken*. If it is set, the reader exchanges its own open word
+//!    for a closed one. If it succeeds, it has the mutex, and releases it. If not, the mutex was
+//!    taken over: it clears the bit, and is counted no more. Only then it clears the slot, so that
+//!    a signal handler that reads another lock does not find the bit.
 //!
-//! By the fence, the reader sees the bit, or the other thread sees that the slot is clear. In the
+//! By the fence, the reader sees the bit, or the other thread sees the count 0. In the
 //! second case that thread does not touch the word. In the first case the exchange decides. The
 //! word names the line, so it is the word of that reader and not of one that came later. The bit
 //! stays set until the other thread is done. So the exchange also decides if the reader has
@@ -97,14 +98,17 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         }
     }
 
-    /// id|1|alone -> 0.
+    /// id|1|alone -> id|alone -> 0.
     #[inline(always)]
     fn end_alone(&self, line: &ReaderLine<P>, index: usize) -> Ended {
-        line.slot(index).store(FREE, Relaxed);
+        let slot = line.slot(index);
+        // Not free yet: a signal handler may read another lock, and must not answer this bit.
+        slot.store(slot.load(Relaxed) - IN, Relaxed);
         // Dekker's pattern, with `take_over`: the store is before the light side, and the read of
         // the bit after it.
         P::light();
         let ended = if line.may_be_taken(index) { self.close_mutex(line, index) } else { Ended::Open };
+        slot.store(FREE, Relaxed);
         // If the caller has the mutex, no thread takes it over from here on.
         if ended != Ended::TakenOver {
             self.note_read_alone();

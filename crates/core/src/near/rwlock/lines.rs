@@ -5,7 +5,7 @@
 //!
 //! slot    0  free
 //!         bits 0-47  the id of the lock
-//!              48-61 how often the thread holds it: 0 while it enters
+//!              48-61 how often the thread holds it: 0 while it enters, or releases the mutex
 //!              62    alone: the thread holds the lock's mutex, open; or it is counted, since
 //!                    another thread has taken the mutex over
 //!              63    counted: the lock's count of readers has this reader, the slot is only a note
@@ -22,6 +22,8 @@
 //!         id -> id|1|alone     it is in, and has the mutex
 //!         id|n -> id|n+1       it holds the lock again; n is not 0
 //!         id|n -> id|n-1       it has released it once
+//!         id|1|alone -> id|alone
+//!                              it is about to release the mutex, or is counted no more
 //!         * -> 0               `leave`: it has released the lock, or a writer has it
 //!  want   s -> s|bit           a writer is about to sleep
 //!         s|bit -> s           `leave`, by the thread of the line
@@ -30,7 +32,7 @@
 //! ```
 //! Only the thread of a line writes to its slots, and signal handlers that interrupt it. A handler
 //! releases what it has locked before it returns. It never takes the slot of a lock that the thread
-//! enters for a hold, since that has the count 0.
+//! enters or leaves for a hold, since that has the count 0, and it never uses that slot.
 //!
 //! A line is for ever: it belongs to a later thread when its thread has ended. A lock whose guard
 //! was forgotten stays in its slot, and is held for ever. The later thread may hold it again.

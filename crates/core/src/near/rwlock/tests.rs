@@ -1,7 +1,11 @@
+use std::boxed::Box;
+
 use super::mode::{BIASED, COUNTED_MODE, FENCED, MODE};
 use super::*;
 use crate::schedule::ThreadId;
-use crate::testing::{HEAVIES, LIGHT_IS_FREE, LINES_LEFT, NOW_NS, OneThread, THREAD_ID};
+use crate::testing::{
+    HEAVIES, LIGHT_IS_FREE, LINES_LEFT, NOW_NS, OneThread, THREAD_ID, meanwhile, others_are_done,
+};
 
 type Lock = NearRwLock<OneThread>;
 
@@ -253,6 +257,59 @@ fn an_upgradable_reader_takes_the_mutex_over_from_a_reader() {
     assert!(!lock.is_locked() && read(&lock) && lock.mutex.is_open(), "it is as before");
     unread(&lock);
     assert!(!lock.is_locked());
+}
+
+/// A signal handler that interrupts the release reads another lock, for which the slot is the first
+/// choice too.
+#[test]
+fn a_signal_handler_does_not_answer_for_a_reader_that_it_interrupts() {
+    let lock = lock_in(COUNTED_MODE);
+    act_as(1);
+    let touch = |lock: &Lock| {
+        assert!(read(lock));
+        unread(lock);
+    };
+    touch(&lock);
+    let other: &'static Lock = std::iter::repeat_with(|| &*Box::leak(Box::new(Lock::new())))
+        .inspect(|other| touch(other))
+        .find(|other| {
+            OneThread::line().first(other.id.load(Relaxed)) == OneThread::line().first(lock.id.load(Relaxed))
+        })
+        .expect("every fourth");
+    assert!(read(&lock) && lock.mutex.is_open());
+    act_as(2);
+    // SAFETY: it releases what it has locked.
+    unsafe {
+        assert!(lock.try_lock_upgradable());
+        lock.unlock_upgradable();
+    }
+    act_as(1);
+    meanwhile(move || {
+        assert!(read(other));
+        unread(other);
+        assert!(!other.is_locked());
+    });
+    unread(&lock);
+    assert!(others_are_done() && !lock.is_locked());
+    assert!(write(&lock), "the reader is counted no more");
+    unwrite(&lock);
+    assert!(OneThread::line().is_empty());
+}
+
+/// No thread publishes the lock in this mode, so writers need not read the lines.
+#[test]
+fn a_writer_that_tries_reads_no_lines_in_the_counted_mode() {
+    for (wanted, reads_lines) in [(COUNTED_MODE, false), (FENCED, true), (BIASED, true)] {
+        let lock = lock_in(wanted);
+        act_as(1);
+        assert!(read(&lock), "it has an id, and the thread a line");
+        unread(&lock);
+        let line = OneThread::line();
+        // As of a reader that is about to enter.
+        line.slot(0).store(lock.id.load(Relaxed), Relaxed);
+        assert_eq!((mode(&lock), lock.has_readers()), (wanted, reads_lines));
+        line.slot(0).store(lines::FREE, Relaxed);
+    }
 }
 
 #[test]

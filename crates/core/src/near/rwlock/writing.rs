@@ -99,10 +99,11 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         self.readers.load(Acquire) & READERS != 0
     }
 
-    /// Whether readers are in, or are about to be.
+    /// Whether readers are in, or are about to be. A reader that has the mutex does not count.
     pub(super) fn has_readers(&self) -> bool {
-        let id = self.id.load(Relaxed);
-        self.has_counted() || id != 0 && lines::all::<P>().any(|line| line.published(id).is_some())
+        let is_published = |id| lines::all::<P>().any(|line| line.published(id).is_some());
+        let is_counted = self.mode.load(Relaxed) & MODE == COUNTED_MODE;
+        self.has_counted() || !is_counted && is_published(self.id.load(Relaxed))
     }
 
     /// Waits until no reader is in. The caller has the mutex, and has passed a fence since. If it
