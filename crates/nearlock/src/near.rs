@@ -161,12 +161,15 @@ guarded_rw! {
     /// while others sleep until their turn, as with a `Mutex`.
     ///
     /// A thread that reads may read again (nested reads). It does not wait then, even if a writer
-    /// waits. So a writer waits as long as the reads of a thread overlap.
+    /// waits. So a writer waits as long as the reads of a thread overlap. If the thread reads more
+    /// than seven locks at a time, a nested read may wait for some milliseconds beside a waiting
+    /// writer, and an attempt may fail. It does not wait for ever.
     ///
     /// Fairness: a writer waits for its turn as it would wait for a [`Mutex`](crate::Mutex) whose
     /// sections are writes, and reads of one reader at a time. Then it lets no new reader in, and
     /// waits for the longest read. A reader that has waited for 0.5 ms waits in turn with the
-    /// writers. It looks after 8 ms, and then less and less often, whether it must still wait.
+    /// writers, and at once if one thread uses the lock again and again. It looks after 8 ms, and
+    /// then less and less often, whether it must still wait.
     /// [`unlock_fair`](RwLockWriteGuard::unlock_fair) lets waiters in at once.
     ///
     /// Upgradable reads exclude writers and each other, and no other readers. They become writes

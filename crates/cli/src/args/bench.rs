@@ -46,15 +46,15 @@ pub struct BenchArgs {
     /// all; for uncontended: empty sections]
     #[arg(long, alias = "cases", value_name = "NAME,...", value_delimiter = ',')]
     pub case: Vec<String>,
-    /// Locks (`nearlock list locks`) and peers (`nearlock list peers`), or `all`: all locks except
-    /// those that are broken on purpose [default: near-mutex; with --read-percent or --mode writer,
-    /// all with readers; with --full too, near-rwlock]
+    /// Locks (`nearlock list locks`) and peers (`nearlock list peers`). `all` is all locks except
+    /// those that are broken on purpose. [default: near-mutex; with --read-percent or --mode
+    /// writer, all with readers; with --full too, near-rwlock]
     #[arg(long, alias = "locks", value_name = "L,L,...", value_parser = lock_list)]
     pub lock: Vec<String>,
     /// Peers: locks of other projects (`nearlock list peers`), in addition to --lock; or `all`.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',', value_parser = peer)]
     pub peers: Vec<String>,
-    /// Numbers of threads: 8, 1..8 (from 1 to 8), or 4x (four for each CPU of the process)
+    /// Numbers of threads: 8, 1..8 (from 1 to 8), or 4x (four for each CPU of the process).
     /// [default: 1,2,4,8,16,32,64; for calls 1,1x,4x; for beside 16,64; for writer 8]
     #[arg(long, value_name = "N|N..N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadRange>,

@@ -32,7 +32,7 @@
 //! ```
 //! Only the thread of a line writes to its slots, and signal handlers that interrupt it. A handler
 //! releases what it has locked before it returns. It never takes the slot of a lock that the thread
-//! enters or leaves for a hold, since that has the count 0, and it never uses that slot.
+//! enters or leaves for a hold, since that has the count 0. Nor does it use that slot for others.
 //!
 //! A line is for ever: it belongs to a later thread when its thread has ended. A lock whose guard
 //! was forgotten stays in its slot, and is held for ever. The later thread may hold it again.
@@ -115,7 +115,7 @@ pub unsafe trait ReaderLines: Platform {
 }
 
 /// How many lines a thread requests before it reads the first. Processors have 10 buffers for such
-/// requests or more. With 4 to 10, simulated results are the same within 10 %.
+/// requests or more. No comparison with other values is kept.
 const AHEAD: usize = 8;
 
 /// All lines, for a thread that reads them. While it reads one, the next ones are on their way.
