@@ -296,6 +296,15 @@ pub unsafe trait Schedule: Platform {
         (ns / 10).max(1)
     }
 
+    /// How long a cache line takes from one processor to another, in ns, as far as is known; 0: not
+    /// known. Only speed and fairness may depend on it.
+    fn transfer_ns() -> u32 {
+        0
+    }
+
+    /// Sets that. Threads may do so at the same time: the last value stays.
+    fn set_transfer_ns(_ns: u32) {}
+
     /// Leaves the processor once to other threads that are ready. A spinner may have the processor
     /// of the thread that it waits for.
     fn give_way() {

@@ -121,6 +121,9 @@ fn asleep<W: Wait, R>(sleep: impl FnOnce() -> R) -> R {
     without_unwinding(|| thread::asleep(|| W::Hooks::asleep(sleep)))
 }
 
+/// See [`Schedule::transfer_ns`].
+static TRANSFER_NS: AtomicU32 = AtomicU32::new(0);
+
 impl<W: Wait> Park for Os<W> {
     #[inline]
     fn park(word: &AtomicU32, expected: u32) {
@@ -185,6 +188,13 @@ unsafe impl<W: Wait> Schedule for Os<W> {
     /// The length of a pause is measured by the first caller.
     fn pauses_in(ns: u32) -> u32 {
         ((f64::from(ns) / pause_ns()) as u32).max(1)
+    }
+    #[inline]
+    fn transfer_ns() -> u32 {
+        TRANSFER_NS.load(Ordering::Relaxed)
+    }
+    fn set_transfer_ns(ns: u32) {
+        TRANSFER_NS.store(ns, Ordering::Relaxed);
     }
 
     #[inline]

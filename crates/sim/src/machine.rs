@@ -47,6 +47,7 @@ pub(crate) struct Inner {
     /// The offset of the table of attention words, once a lock has asked for one of them.
     attention: Cell<Option<usize>>,
     readers: Readers,
+    pub transfer_ns: Cell<u32>,
     /// Whether time has stopped. The remaining parts of the machine's tasks are then dropped.
     has_ended: Cell<bool>,
 }
@@ -96,6 +97,7 @@ impl Machine {
                 chains: Default::default(),
                 attention: Cell::default(),
                 readers: Readers::default(),
+                transfer_ns: Cell::default(),
                 has_ended: Cell::new(false),
             }),
             bodies: RefCell::default(),

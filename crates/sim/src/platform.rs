@@ -188,6 +188,12 @@ unsafe impl Schedule for Sim {
     fn pauses_in(ns: u32) -> u32 {
         (u64::from(ns) * 1000 / with(|inner| inner.pause_ps()).max(1)).clamp(1, u32::MAX.into()) as u32
     }
+    fn transfer_ns() -> u32 {
+        with(|inner| inner.transfer_ns.get())
+    }
+    fn set_transfer_ns(ns: u32) {
+        with(|inner| inner.transfer_ns.set(ns));
+    }
     fn give_way() {
         leave_if(Engine::yield_cpu);
     }

@@ -4,6 +4,7 @@ pub mod attention;
 pub mod condvar;
 pub mod mutex;
 pub mod rwlock;
+mod transfer;
 
 use crate::parking::chain::{Chains, Family};
 use crate::platform::{AsymFence, ParkTimeout, Platform, Random, Topology};

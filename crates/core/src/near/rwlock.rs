@@ -21,16 +21,16 @@
 //! readers  bits 0-29 how many readers are counted
 //!          bit 30    readers park on the word of the mutex
 //!          bit 31    a writer sleeps until no reader is counted
-//! reads    bits 0-23 how many reads there were since the last write, roughly
-//!          bits 24-31 for how many more writes the lock is fenced in any case
+//! reads    how many reads there were, roughly. It wraps around
+//! spent    bits 0-15 how many of them writes have spent; bits 16-31 the price (`rwlock/price.rs`)
 //! id       0 before the first read; then a number that no other lock of the process ever has
 //! revoked  when a writer last passed the heavy side, in units of 1024 ns
 //!
-//!  mode     counted -> fenced   there were `fenced-reads` reads since the last write (a setting),
-//!                               or a reader has found another one that has the mutex for long
-//!           fenced -> biased    there were `biased-reads`, and no heavy side for `REVOKED_UNITS`
+//!  mode     counted -> fenced   there are more reads than pay for the writes (`rwlock/price.rs`)
+//!           fenced -> biased    there were `biased-reads` since the last write (a setting), and no
+//!                               heavy side for `REVOKED_UNITS`
 //!           biased -> fenced    by a writer
-//!           fenced -> counted   by a writer, if there were fewer than for fenced
+//!           fenced -> counted   by a writer for which too few reads pay
 //!           open                by an upgradable reader, and by a reader that has the mutex closed
 //!           draining            by a writer that is about to sleep, until it enters or gives up
 //! ```
@@ -88,6 +88,7 @@ mod alone;
 mod counted;
 pub mod lines;
 mod mode;
+mod price;
 mod reading;
 mod recursive;
 mod upgrading;
@@ -119,6 +120,7 @@ pub struct NearRwLock<P: Platform> {
     reads: P::U32,
     id: P::U64,
     revoked: P::U32,
+    spent: P::U32,
 }
 
 impl<P: Platform> NearRwLock<P> {
@@ -131,6 +133,7 @@ impl<P: Platform> NearRwLock<P> {
             reads: Atomic::ZERO,
             id: Atomic::ZERO,
             revoked: Atomic::ZERO,
+            spent: Atomic::ZERO,
         }
     }
 }
@@ -144,6 +147,7 @@ impl<P: Platform> Default for NearRwLock<P> {
             reads: Atomic::new(0),
             id: Atomic::new(0),
             revoked: Atomic::new(0),
+            spent: Atomic::new(0),
         }
     }
 }

@@ -75,6 +75,8 @@ thread_local! {
     pub static HEAVIES: Cell<u32> = const { Cell::new(0) };
     /// The processor of the only thread, if it is known.
     pub static PROCESSOR: Cell<Option<u32>> = const { Cell::new(None) };
+    /// How long a cache line takes from one processor to another, as far as is known.
+    pub static TRANSFER_NS: Cell<u32> = const { Cell::new(0) };
     /// The periods in which a shortage of processors was noted.
     pub static SHORTAGES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     /// How many groups of locks have noted one, as they are told.
@@ -267,6 +269,12 @@ unsafe impl Schedule for OneThread {
     }
     fn processors_of_process() -> u32 {
         PROCESSORS_OF_PROCESS
+    }
+    fn transfer_ns() -> u32 {
+        TRANSFER_NS.get()
+    }
+    fn set_transfer_ns(ns: u32) {
+        TRANSFER_NS.set(ns);
     }
     fn note_shortage(period: u32) -> u32 {
         SHORTAGES.with_borrow_mut(|noted| noted.push(period));

@@ -71,6 +71,11 @@ impl<P: NearPlatform> NearMutex<P> {
         Self::hints(self).holders() == Holders::One
     }
 
+    /// Notes that.
+    pub(in crate::near) fn note_monopolised(&self) {
+        Self::hints(self).note_retaken();
+    }
+
     /// Whether a waiter has made a wake request, as far as is known.
     #[inline(always)]
     pub(in crate::near) fn may_be_requested(&self) -> bool {

@@ -17,6 +17,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::hints::HolderPlace;
 use super::{FREE, NearMutex};
 use crate::near::NearPlatform;
+use crate::near::transfer::timed;
 use crate::parking::{Limit, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
@@ -30,8 +31,9 @@ pub(super) const LEAST_STRIDE_NS: u32 = 10;
 /// In how many reads in a row the mutex must be free to be found not monopolised, if releases are
 /// not counted. The shortest delay precedes each read: 60 ns in total, or six pauses. A mutex that
 /// is taken again at once and held for no time is free at every other read. So it passes the check
-/// once in 64 times. The value was chosen; no comparison with others is kept. At 0 each mutex
-/// passes. At a great value other threads take a free mutex before the check is over.
+/// once in 64 times. There are more reads where the transfer of a cache line takes longer. The value
+/// was chosen; no comparison with others is kept. At 0 each mutex passes. At a great value other
+/// threads take a free mutex before the check is over.
 const PROBE_LOOKS: u32 = 6;
 /// The same while a waiter is first in the queue and does not rest: 30 ns, or three pauses. Then
 /// the number of releases tells whether a thread has taken the mutex in between. With
@@ -47,6 +49,11 @@ const COUNTED_LOOKS: u32 = 3;
 /// mutex that is released meanwhile counts as monopolised.
 const PROBE_NS: u32 = 200;
 pub(super) const PROBE_RELEASES: u32 = 8;
+/// The part of `PROBE_NS` that is for the transfer of the cache line to the holder, in ns. A probe
+/// takes as much longer as the transfer does. It is about the time between two cores that share a
+/// cache (`nearlock measure`). At 0 each probe takes some 30 ns more. At a great value the holder
+/// has no time for `PROBE_RELEASES` where its processor is far away.
+const PROBE_TRANSFER_NS: u32 = 30;
 /// With more releases, the newcomer has lost its processor meanwhile: in `PROBE_NS` there are not
 /// so many sections.
 pub(super) const PROBE_RELEASES_MAX: u32 = 128;
@@ -181,7 +188,7 @@ impl<P: NearPlatform> NearMutex<P> {
             true => COUNTED_LOOKS,
             false => PROBE_LOOKS,
         };
-        let is_free = (0..looks).all(|_| {
+        let is_free = (0..looks.max(Self::looks_of_transfer())).all(|_| {
             Self::pause(LEAST_STRIDE_NS, spin);
             self.word.load(Relaxed) == FREE
         });
@@ -192,11 +199,17 @@ impl<P: NearPlatform> NearMutex<P> {
     /// monopolised. The word is not read meanwhile, so its cache line stays with the holder.
     pub(super) fn probe(&self, spin: &mut Spin) {
         let hints = Self::hints(self);
-        let before = hints.releases();
-        Self::pause(PROBE_NS, spin);
+        let before = timed::<P>(|| hints.releases());
+        Self::pause(PROBE_NS + P::transfer_ns().saturating_sub(PROBE_TRANSFER_NS), spin);
         if (PROBE_RELEASES..PROBE_RELEASES_MAX).contains(&hints.releases_since(before)) {
             hints.note_retaken();
         }
+    }
+
+    /// In how many looks a thread gets a cache line again that another one has taken by the first.
+    pub(in crate::near) fn looks_of_transfer() -> u32 {
+        let with_reserve_ns = P::transfer_ns() + P::transfer_ns() / 4;
+        with_reserve_ns / LEAST_STRIDE_NS
     }
 
     /// Pauses for this time.

@@ -6,7 +6,6 @@ use super::lines::ReaderLine;
 use super::{NearRwLock, RwLockPlatform};
 use crate::platform::{Atomic, AtomicInt};
 use crate::raw::RawTryLock;
-use crate::settings::Setting;
 
 pub(super) const COUNTED_MODE: u32 = 0;
 pub(super) const FENCED: u32 = 1;
@@ -15,17 +14,6 @@ pub(super) const MODE: u32 = 3;
 pub(super) const OPEN: u32 = 4;
 pub(super) const DRAINING: u32 = 8;
 
-/// How many reads of a thread are noted in the lock at a time. With 1, each fenced read would write
-/// to the lock.
-const BATCH: u32 = 16;
-/// The number of reads, in the lock's `reads`.
-const READS: u32 = (1 << 24) - 1;
-const ONE_BESIDE: u32 = READS + 1;
-/// For how many writes the fenced mode stays after readers have found another reader in, in
-/// `reads`. The value was chosen, and is the greatest that fits; no comparison with others is kept.
-/// At 0 readers that could read at the same time wait for each other. At a great value the lock is
-/// fenced long after its sections have become short.
-const BESIDE: u32 = !READS;
 /// How long ago the last revocation must be for the mode to become biased, in units of 1024 ns:
 /// 0.1 ms. So there are at most 10,000 of them a second for each lock.
 const REVOKED_UNITS: u32 = 100;
@@ -85,7 +73,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         if line.is_full() {
             return;
         }
-        if let Some(number) = line.spare_read(BATCH.min(Self::fenced_reads())) {
+        if let Some(number) = line.spare_read(Self::batch() as u32) {
             self.note_reads(number);
         }
     }
@@ -93,53 +81,18 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Notes a read of the caller, who still has the mutex.
     #[inline(always)]
     pub(super) fn note_read_alone(&self) {
-        let reads = self.reads.load_hint().saturating_add(1);
+        let reads = Self::with_read_alone(self.reads.load_hint());
         self.reads.store_hint(reads);
-        if Self::are_many(reads) && self.mode.load(Relaxed) & MODE == COUNTED_MODE {
+        if self.are_many(reads) && self.mode.load(Relaxed) & MODE == COUNTED_MODE {
             self.set_mode(FENCED);
         }
     }
 
-    /// Notes that the caller has found a reader who has the mutex, and reads for long.
-    pub(super) fn note_beside(&self) {
-        self.reads.fetch_or(BESIDE, Relaxed);
-    }
-
-    /// Whether this value of `reads` stands for enough reads for the fenced mode.
-    fn are_many(reads: u32) -> bool {
-        let enough = Self::fenced_reads();
-        enough != READS && (reads & BESIDE != 0 || reads >= enough)
-    }
-
-    /// Begins to count reads again, after a write.
-    #[inline(always)]
-    pub(super) fn forget_reads(&self) {
-        let reads = self.reads.load_hint();
-        if reads != 0 {
-            self.reads.store_hint((reads & BESIDE).saturating_sub(ONE_BESIDE) & BESIDE);
-        }
-    }
-
-    /// Whether there were too few reads since the last write for the fenced mode.
-    pub(super) fn has_few_reads(&self) -> bool {
-        !Self::are_many(self.reads.load_hint())
-    }
-
-    /// How many reads there are since the last write when the mode becomes fenced.
-    fn fenced_reads() -> u32 {
-        Self::reads_for(Setting::NearRwFencedReads)
-    }
-
-    /// This setting; [`READS`] if the mode never changes so.
-    fn reads_for(setting: Setting) -> u32 {
-        P::setting(setting).min(READS.into()) as u32
-    }
-
     fn note_reads(&self, number: u32) {
-        let reads = self.reads.fetch_add(number, Relaxed).saturating_add(number);
+        let reads = self.reads.fetch_add(number, Relaxed).wrapping_add(number);
         let next = match self.mode.load(Relaxed) & MODE {
-            COUNTED_MODE if Self::are_many(reads) => FENCED,
-            FENCED if self.may_become_biased(reads & READS) => BIASED,
+            COUNTED_MODE if self.are_many(reads) => FENCED,
+            FENCED if self.may_become_biased(reads) => BIASED,
             _ => return,
         };
         // SAFETY: unlocked below.
@@ -154,8 +107,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     }
 
     fn may_become_biased(&self, reads: u32) -> bool {
-        let enough = Self::reads_for(Setting::NearRwBiasedReads);
-        enough != READS && reads >= enough && P::is_light_free() && !self.was_revoked_lately()
+        self.are_very_many(reads) && P::is_light_free() && !self.was_revoked_lately()
     }
 
     fn was_revoked_lately(&self) -> bool {

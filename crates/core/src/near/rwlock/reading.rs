@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 use super::lines::{ALONE, COUNTED, IN, ReaderLine};
 use super::mode::{COUNTED_MODE, FENCED, MODE};
+use super::price::Pace;
 use super::{NearRwLock, RwLockPlatform, lines};
 use crate::events::LockEvent;
 use crate::near::mutex::{NearMutex, Purpose};
@@ -53,12 +54,6 @@ const SLICE_NS: u64 = 8_000_000;
 const SLICES_GROW: u64 = 4;
 /// Two such looks per second cost nothing.
 const SLICE_MAX_NS: u64 = 512_000_000;
-
-/// In how many looks in a row a reader that has the mutex must be in, to read for long: 30 ns. The
-/// value was chosen; no comparison with others is kept. At 1 readers of short sections enter at the
-/// same time, and take the cache line of the lock from each other. At a great value a reader waits
-/// for a turn although it could enter.
-const LONG_LOOKS: u32 = 4;
 
 /// The threads that may release a shared acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,25 +127,20 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         if !self.mutex.is_locked() || line.may_hold_others() || line.held(self.known_id()).is_some() {
             return self.enters();
         }
-        if self.stays_open() {
-            self.note_beside();
+        let is_monopolised = self.mutex.is_monopolised();
+        let enters_at_once = self.are_slow().is_some_and(|are_slow| are_slow || !is_monopolised)
+            && self.mutex.purpose_of_newcomer() == Purpose::Compete;
+        if enters_at_once {
             return self.enters();
         }
-        !self.mutex.is_monopolised() && self.enters()
-    }
-
-    /// Whether a reader has the mutex, and reads for longer than it takes to get the cache line.
-    pub(super) fn stays_open(&self) -> bool {
-        let mut spin = Spin::default();
-        // A reader that releases the mutex notes a read before.
-        let reads = self.reads.load_hint();
-        let is_open = (0..LONG_LOOKS).all(|look| {
-            if look != 0 {
-                NearMutex::<P>::pause(STRIDE_NS / 8, &mut spin);
+        match self.watch() {
+            Pace::Slow => self.enters(),
+            Pace::Medium => !is_monopolised && self.enters(),
+            Pace::Fast => {
+                self.mutex.note_monopolised();
+                false
             }
-            self.mutex.is_open()
-        });
-        is_open && self.reads.load_hint() == reads
+        }
     }
 
     /// Enters if no writer has the lock, or if the caller holds it shared already.

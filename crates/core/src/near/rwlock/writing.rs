@@ -50,7 +50,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     fn is_empty_for_sure(&self) -> bool {
         let is_empty = self.mode.load(Relaxed) == COUNTED_MODE && !self.has_counted();
         if is_empty {
-            self.forget_reads();
+            self.spend_reads();
         }
         is_empty
     }
@@ -175,7 +175,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         if before == FENCED && self.has_few_reads() {
             self.set_mode(COUNTED_MODE);
         }
-        self.forget_reads();
+        self.spend_in_fenced_mode();
     }
 
     /// Waits until a reader has left this slot.

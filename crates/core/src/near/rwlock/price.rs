@@ -1,0 +1,236 @@
+//! Whether there are enough reads for the fenced mode. The terms are those of the [lock](super).
+//!
+//! A write costs more in the fenced mode than in the counted mode, and a read costs less. The
+//! *price* of a write is the number of reads that make up for that. Each write *spends* so many of
+//! the reads that there were. The others are *spare*. The lock becomes fenced when twice the price
+//! is spare. It becomes counted when a write finds less than the price. So a lock with a mean of
+//! more reads per write than the price is fenced, although some of its writes follow each other.
+//!
+//! ```text
+//! spent    bits 0-15  up to this value of `reads` they are spent
+//!          bits 16-23 the price; 0: it is the setting `fenced-reads`
+//!          bits 24-31 for how long the price holds in the fenced mode, in `HOLDS_WRITES` writes
+//! ```
+//! All this is a hint: threads write to both words at the same time, and the last value stays.
+//!
+//! **The price** depends on the lengths of sections, and on how far the processors are away from
+//! each other. In the fenced mode, a write waits for the lines of the lock and of the readers, and
+//! then the readers wait for that of the lock. That takes some multiple of the time that a cache
+//! line takes from one processor to another. In the counted mode, threads that read for short times
+//! use the lock one after the other. So the fenced mode saves a share of the time for which readers
+//! have the lock, and the price falls with the lengths of sections. A thread that finds a reader
+//! measures both, before it waits for its turn (`watch`).
+//!
+//! Source: own.
+
+use super::{NearRwLock, RwLockPlatform};
+use crate::near::mutex::NearMutex;
+use crate::near::transfer::timed;
+use crate::platform::Atomic;
+use crate::schedule::Spin;
+use crate::settings::Setting;
+
+const SPENT: u32 = (1 << PRICE_SHIFT) - 1;
+const PRICE_SHIFT: u32 = 16;
+const PRICE_MAX: u32 = 255;
+/// A read of a reader that has the mutex, in `reads`.
+const ONE_ALONE: u32 = 1 << ALONE_SHIFT | 1;
+const ALONE_SHIFT: u32 = 24;
+const HOLDS_SHIFT: u32 = 24;
+const HOLDS: u32 = !0 << HOLDS_SHIFT;
+/// The number of bits by which writes are chosen: one of 16 shortens the time for which a price
+/// holds. So that is some 4000 writes: a few milliseconds, against the turn of 0.2 ms for which the
+/// lock is counted while the price is measured. No comparison with others is kept. At 0 a lock with
+/// sections of 100 ns is counted for half of the time. At a great value the lock is fenced for long
+/// after its sections have become short.
+const HOLDS_WRITES_BITS: u32 = 4;
+/// 2^32 divided by the golden ratio. Multiples of it have high bits that look random.
+const SCATTER: u32 = 0x9e37_79b9;
+/// How many prices stay spare after a write. The value was chosen; no comparison with others is
+/// kept. The number of reads between two writes varies by its mean, and fenced reads are noted
+/// `BATCH` at a time. At 1, a lock with a third more reads than the price becomes counted every few
+/// writes. At a great value the lock is fenced for long after its reads have become few.
+const SPARE_PRICES: u64 = 32;
+
+/// How many reads of a thread are noted in the lock at a time, unless the setting is less. With 1,
+/// each fenced read would write to the lock.
+const BATCH: u64 = 16;
+
+/// The price times the length of a section is so many transfers of a cache line. Measured with two
+/// threads that do nothing in their sections: with 95 % reads the counted mode did more work, and
+/// with 99 % the fenced one, where a line took 22 ns. Where it took 130 ns, the counted mode did
+/// more with 99 % (AMD EPYC, family 26 model 2). `nearlock bench --lock near-rwlock --threads 2
+/// --section-ns 0,100 --think-ns 0 --read-percent 99,95,90 --set near-rwlock.fenced-reads=16` (and
+/// other values). More threads can save more by reading at the same time. At 0 the price is
+/// `LEAST_PRICE`.
+const TRANSFERS: u64 = 30;
+/// The setting to which `TRANSFERS` belongs. With another setting, all prices change by that factor.
+const USUAL_SETTING: u64 = 64;
+/// The least price, if the setting is the usual one: with sections of 100 ns and fewer reads, the
+/// counted mode does more work. The command is that of `TRANSFERS`, with 80 and 70 % reads.
+const LEAST_PRICE: u64 = 4;
+
+/// For how long a thread watches a reader that it has found, in ns. The value was chosen; no
+/// comparison with others is kept. It is short against a turn. At 100 there are few sections to be
+/// counted, and the transfer of the line takes a great part. At a great value a thread that could
+/// read at the same time waits for that.
+const WATCH_NS: u32 = 1000;
+/// A thread that has watched for longer has lost its processor meanwhile. There may have been more
+/// sections than `reads` can count.
+const WATCH_MAX_NS: u64 = 2 * WATCH_NS as u64;
+/// Below this mean time, sections of one thread are too short for others to use the lock between
+/// them, in ns: `PROBE_NS` divided by `PROBE_RELEASES` of the mutex, with the same reason.
+const FAST_NS: u64 = 25;
+
+/// How fast readers that have the mutex follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// A second reader loses less time by taking the cache line than it gains by reading at once.
+    Slow,
+    Medium,
+    /// Their sections last less than `FAST_NS`.
+    Fast,
+}
+
+impl<P: RwLockPlatform> NearRwLock<P> {
+    /// The setting.
+    pub(super) fn fenced_reads() -> u64 {
+        P::setting(Setting::NearRwFencedReads)
+    }
+
+    /// How many reads of a thread are noted in the lock at a time.
+    #[inline(always)]
+    pub(super) fn batch() -> u64 {
+        Self::fenced_reads().min(BATCH)
+    }
+
+    #[inline(always)]
+    fn price(spent: u32) -> u64 {
+        match spent >> PRICE_SHIFT & PRICE_MAX {
+            0 => Self::fenced_reads(),
+            price => price.into(),
+        }
+    }
+
+    #[inline(always)]
+    fn spare(reads: u32, spent: u32) -> u64 {
+        (reads.wrapping_sub(spent) & SPENT).into()
+    }
+
+    /// How many reads stay spare after a write.
+    fn spare_max(price: u64) -> u64 {
+        price.saturating_sub(1).saturating_mul(SPARE_PRICES)
+    }
+
+    /// `reads` after one more read of a reader that has the mutex.
+    #[inline(always)]
+    pub(super) fn with_read_alone(reads: u32) -> u32 {
+        reads.wrapping_add(ONE_ALONE)
+    }
+
+    /// Whether there are enough reads for the fenced mode, if this is their number.
+    #[inline(always)]
+    pub(super) fn are_many(&self, reads: u32) -> bool {
+        let spent = self.spent.load_hint();
+        Self::spare(reads, spent) + 2 >= Self::price(spent).saturating_mul(2).saturating_add(Self::batch())
+    }
+
+    /// Whether there are enough for the biased mode: so many that have followed the last write.
+    pub(super) fn are_very_many(&self, reads: u32) -> bool {
+        let spent = self.spent.load_hint();
+        let enough = P::setting(Setting::NearRwBiasedReads);
+        Self::spare(reads, spent) >= enough.saturating_add(Self::spare_max(Self::price(spent)))
+    }
+
+    /// Whether there are too few for a write.
+    pub(super) fn has_few_reads(&self) -> bool {
+        let (reads, spent) = (self.reads.load_hint(), self.spent.load_hint());
+        Self::spare(reads, spent) < Self::price(spent)
+    }
+
+    /// Spends the reads for a write.
+    #[inline(always)]
+    pub(super) fn spend_reads(&self) {
+        let (reads, spent) = (self.reads.load_hint(), self.spent.load_hint());
+        if Self::spare(reads, spent) != 0 {
+            self.spend(reads, spent);
+        }
+    }
+
+    /// The same. The price holds for a number of writes, and is the setting after that: a lock that
+    /// stays fenced does not measure it.
+    pub(super) fn spend_in_fenced_mode(&self) {
+        let (reads, spent) = (self.reads.load_hint(), self.spent.load_hint());
+        let spent = match spent & HOLDS {
+            0 => spent & SPENT,
+            _ if reads.wrapping_mul(SCATTER) >> (u32::BITS - HOLDS_WRITES_BITS) == 0 => {
+                spent - (1 << HOLDS_SHIFT)
+            }
+            _ => spent,
+        };
+        self.spend(reads, spent);
+    }
+
+    #[inline(always)]
+    fn spend(&self, reads: u32, spent: u32) {
+        let price = Self::price(spent);
+        let spare = Self::spare(reads, spent).saturating_sub(price).min(Self::spare_max(price));
+        self.spent.store_hint(spent & !SPENT | reads.wrapping_sub(spare as u32) & SPENT);
+    }
+
+    /// Counts for a while how many readers have the mutex, one after the other. The mutex is not
+    /// read meanwhile, so its cache line stays with them. Sets the price.
+    pub(super) fn watch(&self) -> Pace {
+        let begin_ns = P::now_ns();
+        let before = self.reads.load_hint();
+        NearMutex::<P>::pause(WATCH_NS, &mut Spin::default());
+        let after = timed::<P>(|| self.reads.load_hint());
+        let reads = u64::from(after.wrapping_sub(before) >> ALONE_SHIFT);
+        if reads == 0 && !self.mutex.is_open() {
+            // A writer may have it.
+            return Pace::Medium;
+        }
+        let transfer_ns = P::transfer_ns().into();
+        // The readers had to get the line back.
+        let passed_ns = P::now_ns().saturating_sub(begin_ns).saturating_sub(transfer_ns).max(1);
+        if passed_ns > WATCH_MAX_NS {
+            return Pace::Medium;
+        }
+        let price = (TRANSFERS * transfer_ns).saturating_mul(reads) / passed_ns;
+        self.set_price(price);
+        match price {
+            _ if price <= LEAST_PRICE => Pace::Slow,
+            _ if passed_ns / reads < FAST_NS => Pace::Fast,
+            _ => Pace::Medium,
+        }
+    }
+
+    /// Sets the price, which is this one with the usual setting.
+    fn set_price(&self, price: u64) {
+        let setting = Self::fenced_reads();
+        if (1..u64::from(SPENT / 2)).contains(&setting) {
+            let spent = self.spent.load_hint();
+            // A reader that has lost its processor seems to read for long. So it falls slowly.
+            let before = u64::from(spent >> PRICE_SHIFT & PRICE_MAX);
+            let least = Self::least_price().max(before / 2);
+            let price = price.saturating_mul(setting) / USUAL_SETTING;
+            let price = price.max(least).min(PRICE_MAX.into()) as u32;
+            self.spent.store_hint(spent & SPENT | price << PRICE_SHIFT | HOLDS);
+        }
+    }
+
+    fn least_price() -> u64 {
+        (LEAST_PRICE.saturating_mul(Self::fenced_reads()) / USUAL_SETTING).max(1)
+    }
+
+    /// Whether readers are [slow](Pace::Slow), if that was measured.
+    pub(super) fn are_slow(&self) -> Option<bool> {
+        match self.spent.load_hint() >> PRICE_SHIFT & PRICE_MAX {
+            0 => None,
+            price => Some(u64::from(price) <= Self::least_price()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
