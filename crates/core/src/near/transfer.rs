@@ -20,25 +20,34 @@ const LEAST_NS: u64 = 8;
 /// is kept. At 100 the long times are not found. With a millisecond, the mean is too great after an
 /// interrupt.
 const MOST_NS: u64 = 1000;
-/// The weight of the mean against a new value is one less. The value was chosen; no comparison with
-/// others is kept. At 1 the mean is the last value, whatever had happened to it. At a great value
-/// it is out of date for long after the threads have moved.
-const WEIGHT: u32 = 8;
+/// The part by which the mean follows a shorter and a longer time. Interrupts only make times
+/// longer, so it follows those more slowly. The values were chosen; no comparison with others is
+/// kept. At 1 the mean is the last value. At great values it is out of date for long after the
+/// threads have moved.
+const FOLLOWS_SHORTER: u32 = 4;
+const FOLLOWS_LONGER: u32 = 16;
 
-/// Loads a word that another processor has most likely written, and notes how long that takes.
-pub(super) fn timed<P: NearPlatform>(load: impl FnOnce() -> u32) -> u32 {
+/// Loads a word that had this value before. If another processor has changed it, notes how long the
+/// load takes.
+pub(super) fn timed<P: NearPlatform>(before: u32, load: impl FnOnce() -> u32) -> u32 {
     // Twice, to know what a reading of the clock takes.
     let (first_ns, begin_ns) = (P::now_ns(), P::now_ns());
     let value = load();
     let passed_ns = P::now_ns().saturating_sub(begin_ns);
-    note::<P>(passed_ns.saturating_sub(begin_ns.saturating_sub(first_ns)));
+    if value != before {
+        note::<P>(passed_ns.saturating_sub(begin_ns.saturating_sub(first_ns)));
+    }
     value
 }
 
 fn note<P: NearPlatform>(ns: u64) {
     if (LEAST_NS..=MOST_NS).contains(&ns) {
-        let (ns, mean) = (ns as u32, P::transfer_ns());
-        P::set_transfer_ns(if mean == 0 { ns } else { (mean * (WEIGHT - 1) + ns) / WEIGHT });
+        let ns = ns as u32;
+        P::set_transfer_ns(match P::transfer_ns() {
+            0 => ns,
+            mean if mean > ns => mean - (mean - ns).div_ceil(FOLLOWS_SHORTER),
+            mean => mean + (ns - mean) / FOLLOWS_LONGER,
+        });
     }
 }
 
@@ -55,8 +64,9 @@ mod tests {
     #[test]
     fn the_first_time_is_known_at_once_and_later_ones_change_the_mean() {
         assert_eq!(notes(&[130]), 130);
-        assert!((30..130).contains(&notes(&[22; 8])));
-        assert!((20..40).contains(&notes(&[22; 24])));
+        assert!((22..30).contains(&notes(&[22; 12])));
+        assert!((80..130).contains(&notes(&[130; 24])));
+        assert!(notes(&[1000]) < 200, "an interrupt");
     }
 
     #[test]

@@ -199,8 +199,9 @@ impl<P: NearPlatform> NearMutex<P> {
     /// monopolised. The word is not read meanwhile, so its cache line stays with the holder.
     pub(super) fn probe(&self, spin: &mut Spin) {
         let hints = Self::hints(self);
-        let before = timed::<P>(|| hints.releases());
+        let before = hints.releases();
         Self::pause(PROBE_NS + P::transfer_ns().saturating_sub(PROBE_TRANSFER_NS), spin);
+        timed::<P>(before, || hints.releases());
         if (PROBE_RELEASES..PROBE_RELEASES_MAX).contains(&hints.releases_since(before)) {
             hints.note_retaken();
         }

@@ -9,7 +9,7 @@
 //! ```text
 //! spent    bits 0-15  up to this value of `reads` they are spent
 //!          bits 16-23 the price; 0: it is the setting `fenced-reads`
-//!          bits 24-31 for how long the price holds in the fenced mode, in `HOLDS_WRITES` writes
+//!          bits 24-31 for how long the price holds in the fenced mode, in groups of writes
 //! ```
 //! All this is a hint: threads write to both words at the same time, and the last value stays.
 //!
@@ -69,6 +69,12 @@ const USUAL_SETTING: u64 = 64;
 /// The least price, if the setting is the usual one: with sections of 100 ns and fewer reads, the
 /// counted mode does more work. The command is that of `TRANSFERS`, with 80 and 70 % reads.
 const LEAST_PRICE: u64 = 4;
+
+/// The price falls by this part after a watch in which no read has ended. The value was chosen; no
+/// comparison with others is kept. With 2, a reader that loses its processor in a short section
+/// makes the lock fenced, if two threads see that. At a great value many threads watch a lock whose
+/// sections have become long.
+const FALLS_BY: u64 = 16;
 
 /// For how long a thread watches a reader that it has found, in ns. The value was chosen; no
 /// comparison with others is kept. It is short against a turn. At 100 there are few sections to be
@@ -157,18 +163,31 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         }
     }
 
-    /// The same. The price holds for a number of writes, and is the setting after that: a lock that
-    /// stays fenced does not measure it.
+    /// The same. The price holds for a number of writes, and then doubles: a lock that stays fenced
+    /// does not measure it. So a lock with few reads becomes counted, and measures it again.
     pub(super) fn spend_in_fenced_mode(&self) {
         let (reads, spent) = (self.reads.load_hint(), self.spent.load_hint());
         let spent = match spent & HOLDS {
-            0 => spent & SPENT,
+            0 => spent & SPENT | Self::next_price(spent) << PRICE_SHIFT | HOLDS,
             _ if reads.wrapping_mul(SCATTER) >> (u32::BITS - HOLDS_WRITES_BITS) == 0 => {
                 spent - (1 << HOLDS_SHIFT)
             }
             _ => spent,
         };
         self.spend(reads, spent);
+    }
+
+    /// The setting if there is no price yet, and otherwise twice the price. 0 if that is too great.
+    fn next_price(spent: u32) -> u32 {
+        match spent >> PRICE_SHIFT & PRICE_MAX {
+            0 => u32::try_from(Self::fenced_reads()).ok().filter(|price| *price <= PRICE_MAX).unwrap_or(0),
+            price => (2 * price).min(PRICE_MAX),
+        }
+    }
+
+    /// Forgets the price, so that the next reader that finds another one measures it.
+    pub(super) fn forget_price(&self) {
+        self.spent.store_hint(self.spent.load_hint() & SPENT);
     }
 
     #[inline(always)]
@@ -184,7 +203,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         let begin_ns = P::now_ns();
         let before = self.reads.load_hint();
         NearMutex::<P>::pause(WATCH_NS, &mut Spin::default());
-        let after = timed::<P>(|| self.reads.load_hint());
+        let after = timed::<P>(before, || self.reads.load_hint());
         let reads = u64::from(after.wrapping_sub(before) >> ALONE_SHIFT);
         if reads == 0 && !self.mutex.is_open() {
             // A writer may have it.
@@ -197,7 +216,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             return Pace::Medium;
         }
         let price = (TRANSFERS * transfer_ns).saturating_mul(reads) / passed_ns;
-        self.set_price(price);
+        self.set_price(price, if reads == 0 { self.least_after_no_read() } else { 0 });
         match price {
             _ if price <= LEAST_PRICE => Pace::Slow,
             _ if passed_ns / reads < FAST_NS => Pace::Fast,
@@ -205,16 +224,20 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         }
     }
 
-    /// Sets the price, which is this one with the usual setting.
-    fn set_price(&self, price: u64) {
+    /// The least price after a watch without a read that has ended. A reader that has lost its
+    /// processor seems to read for long, and many threads may see that. So the price falls slowly.
+    fn least_after_no_read(&self) -> u64 {
+        let before = u64::from(self.spent.load_hint() >> PRICE_SHIFT & PRICE_MAX);
+        before.saturating_sub(before / FALLS_BY + 1)
+    }
+
+    /// Sets the price, which is this one with the usual setting, but at least `least`.
+    fn set_price(&self, price: u64, least: u64) {
         let setting = Self::fenced_reads();
         if (1..u64::from(SPENT / 2)).contains(&setting) {
             let spent = self.spent.load_hint();
-            // A reader that has lost its processor seems to read for long. So it falls slowly.
-            let before = u64::from(spent >> PRICE_SHIFT & PRICE_MAX);
-            let least = Self::least_price().max(before / 2);
             let price = price.saturating_mul(setting) / USUAL_SETTING;
-            let price = price.max(least).min(PRICE_MAX.into()) as u32;
+            let price = price.max(Self::least_price()).max(least).min(PRICE_MAX.into()) as u32;
             self.spent.store_hint(spent & SPENT | price << PRICE_SHIFT | HOLDS);
         }
     }
