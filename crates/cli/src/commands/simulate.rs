@@ -16,13 +16,13 @@ use crate::report::text::paragraph;
 use crate::report::verdict::{self, Simulations};
 use crate::{interrupt, progress, report};
 
-/// A number of threads that the machine has no CPUs for.
+/// A number of threads that the workload cannot have on the machine.
 #[derive(Debug, thiserror::Error)]
-#[error("--threads {threads}: {machine} has {cpus} CPUs, and each thread needs one: 1 to {cpus}")]
-struct TooManyThreads {
-    threads: usize,
-    machine: String,
-    cpus: usize,
+enum TooManyThreads {
+    #[error("--threads {threads}: {machine} has {cpus} CPUs, and each thread needs one: 1 to {cpus}")]
+    ForMachine { threads: usize, machine: String, cpus: usize },
+    #[error("--threads {threads}: {workload} has at most {threads_max} threads: 1 to {threads_max}")]
+    ForWorkload { threads: usize, workload: String, threads_max: usize },
 }
 
 /// A number of threads that leaves some without a partner.
@@ -139,7 +139,12 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     let numbers = threads::resolve(&args.threads, machine.cpus())?;
     if let Some(&threads) = numbers.iter().find(|&&threads| threads > threads_max) {
         let cpus = machine.cpus();
-        return Err(TooManyThreads { threads, machine: machine.name, cpus }.into());
+        let workload = args.workload.clone();
+        return Err(match threads_max > cpus {
+            true => TooManyThreads::ForWorkload { threads, workload, threads_max },
+            false => TooManyThreads::ForMachine { threads, machine: machine.name, cpus },
+        }
+        .into());
     }
     if let Some(&threads) = numbers.iter().find(|threads| !threads.is_multiple_of(group)) {
         return Err(OddThreads { threads, workload: args.workload.clone(), group }.into());

@@ -123,6 +123,7 @@ fn numbers() {
         (format!("{simulate} --threads 4,x"), vec!["--threads", "'x'", "1 or more"]),
         (format!("{simulate} --threads 4,145"), vec!["--threads 145", "144 CPUs", "1 to 144"]),
         (format!("{simulate} --threads 145 --set machine.smt=1"), vec!["72 CPUs"]),
+        (format!("{simulate} --workload mutex-section --threads 10001"), vec!["at most 10000 threads"]),
         (format!("{SIMULATE} --workload context1 --set context1.lines=17"), vec!["1 to 16 lines"]),
         (format!("{SIMULATE} --workload open1 --set open1.lines=17"), vec!["0 to 16 lines"]),
         (format!("{SIMULATE} --workload lock2 --set lock2.call-ns=x"), vec!["lock2.call-ns", "`x`"]),

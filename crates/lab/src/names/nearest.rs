@@ -65,8 +65,11 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = Known<'a>>) -> Ve
             Some((nearest.or_else(|| described(name, known.description))?, known))
         })
         .collect();
-    // The sort is stable: names with the same resemblance keep the order of the list.
-    near.sort_by_key(|(resemblance, _)| *resemblance);
+    // Names of the same group are nearer: `rw-section.lines` may mean another `rw-section.`. The
+    // sort is stable: names with the same resemblance keep the order of the list.
+    let group = |name: &'_ str| name.rsplit_once('.').map(|(group, _)| folded(group));
+    let is_other = |known: &Known| group(name).is_none() || group(name) != group(known.spelling);
+    near.sort_by_key(|(resemblance, known)| (*resemblance, is_other(known)));
     let mut names = Vec::new();
     for (_, known) in near {
         if names.len() < SHOWN && names.iter().all(|other: &Known| other.name != known.name) {

@@ -84,6 +84,7 @@ fn a_key_alone_leads_to_its_settings() {
         ("threshold-ns=1ms", "; did you mean `cna.threshold-ns` or `cna-v13.threshold-ns`?"),
         ("treshold-ns=1ms", "; did you mean `cna.threshold-ns`"),
         ("section-ns=200", "`mutex-section.section-ns`?"),
+        ("rw-section.lines=2", "`rw-section.read-lines`?"),
         ("smt=1", "; did you mean `machine.smt`"),
         ("machine.cpus=8", "; did you mean `machine.cores-per-socket`, `machine.nodes` or `machine.smt`?"),
         ("machine.socket=2", "; did you mean `machine.nodes`"),

@@ -57,9 +57,9 @@ const SPARE_PRICES: u64 = 32;
 const BATCH: u64 = 16;
 
 /// The price times the length of a section is so many transfers of a cache line. Measured with two
-/// threads that do nothing in their sections: with 95 % reads the counted mode did more work, and
-/// with 99 % the fenced one, where a line took 22 ns. Where it took 130 ns, the counted mode did
-/// more with 99 % (AMD EPYC, family 26 model 2). `nearlock bench --lock near-rwlock --threads 2
+/// threads that do nothing in their sections (AMD EPYC, family 26 model 2). Where a line took 22 ns,
+/// the counted mode did more work with 95 % reads, and the fenced mode with 99 %. Where it took
+/// 130 ns, the counted mode did more with 99 %. `nearlock bench --lock near-rwlock --threads 2
 /// --section-ns 0,100 --think-ns 0 --read-percent 99,95,90 --set near-rwlock.fenced-reads=16` (and
 /// other values). More threads can save more by reading at the same time. At 0 the price is
 /// `LEAST_PRICE`.
@@ -84,8 +84,8 @@ const WATCH_NS: u32 = 1000;
 /// A thread that has watched for longer has lost its processor meanwhile. There may have been more
 /// sections than `reads` can count.
 const WATCH_MAX_NS: u64 = 2 * WATCH_NS as u64;
-/// Below this mean time, sections of one thread are too short for others to use the lock between
-/// them, in ns: `PROBE_NS` divided by `PROBE_RELEASES` of the mutex, with the same reason.
+/// Sections of one thread with a shorter mean time are too short for others to use the lock between
+/// them, in ns. It is `PROBE_NS` divided by `PROBE_RELEASES` of the mutex, with the same reason.
 const FAST_NS: u64 = 25;
 
 /// How fast readers that have the mutex follow each other.

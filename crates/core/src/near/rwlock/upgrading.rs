@@ -16,8 +16,8 @@ use crate::platform::Atomic;
 use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::Spin;
 
-/// In how many looks in a row a reader that has the mutex must be in, to have it taken over: 30 ns,
-/// or as long as a cache line takes. The value was chosen; no comparison with others is kept. At 1 a
+/// In how many looks in a row a reader must have the mutex for it to be taken over: 30 ns. There are
+/// more looks where a cache line takes longer. The value was chosen; no comparison with others is kept. At 1 a
 /// reader that is about to release the mutex is interrupted. At a great value an upgradable reader
 /// waits although it could enter.
 const LONG_LOOKS: u32 = 4;
