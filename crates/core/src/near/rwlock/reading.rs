@@ -124,7 +124,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// does not enter beside it. It waits for its turn, and then uses it again and again itself.
     fn enters_unless_monopolised(&self) -> bool {
         let line = Self::own_line();
-        if !self.mutex.is_locked() || line.may_hold_others() || line.held(self.known_id()).is_some() {
+        if !self.mutex.is_open() || line.may_hold_others() || line.held(self.known_id()).is_some() {
             return self.enters();
         }
         let is_monopolised = self.mutex.is_monopolised();

@@ -4,8 +4,8 @@ use super::*;
 use crate::near::rwlock::mode::{COUNTED_MODE, FENCED, MODE};
 use crate::platform::Atomic;
 use crate::raw::{RawLock, RawRwLock};
-use crate::schedule::ThreadId;
-use crate::testing::{NOW_NS, OneThread, THREAD_ID, TRANSFER_NS, acting, meanwhile, set};
+use crate::schedule::{Schedule, ThreadId};
+use crate::testing::{NOW_NS, OneThread, PAUSES, THREAD_ID, TRANSFER_NS, acting, meanwhile, set};
 use core::sync::atomic::Ordering::Relaxed;
 
 type Lock = NearRwLock<OneThread>;
@@ -185,6 +185,26 @@ fn a_price_ends_while_the_lock_stays_fenced() {
         reads(&lock, 20);
     }
     assert_eq!((lock.are_slow(), is_fenced(&lock)), (None, false));
+}
+
+#[test]
+fn a_reader_does_not_watch_a_writer() {
+    let lock = lock();
+    reads(&lock, 1);
+    // SAFETY: released below.
+    acting(READER, || unsafe { lock.lock(&()) });
+    PAUSES.take();
+    // SAFETY: it does not get the lock.
+    assert!(!unsafe { lock.try_lock_shared(&()) });
+    let shared: &'static Lock = {
+        // SAFETY: what others do is over when this returns.
+        unsafe { &*core::ptr::from_ref(&lock) }
+    };
+    // SAFETY: locked above.
+    meanwhile(move || acting(READER, || unsafe { shared.unlock(&()) }));
+    reads(&lock, 1);
+    let watch = OneThread::pauses_in(WATCH_NS);
+    assert!(PAUSES.take().iter().all(|pauses| *pauses < watch));
 }
 
 #[test]
