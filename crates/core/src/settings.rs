@@ -74,9 +74,9 @@ settings! {
     FreebsdDelayRetries "freebsd.delay-retries" "rounds" default 10, 0 to 32_767,
         "How often such a waiter begins a round of spinning for readers before it sleeps. Source: debug.lock.delay_retries. 0: it sleeps at once."
     NearRwFencedReads "near-rwlock.fenced-reads" "reads" default 64, 0 to 4_294_967_295,
-        "How many reads for each write keep a near-rwlock fenced: its readers share no cache line, and each passes a fence. With more reads it becomes fenced, with fewer it does not stay so. That is for sections of no length; the lock measures their length, and what a cache line takes between the processors, and changes the number in proportion. 0: it is fenced from its first reads on. 65,536 or more: never."
+        "How many reads for each write keep a near-rwlock fenced: its readers share no cache line, and each passes a fence. With more reads it becomes fenced, with fewer it does not stay so. That is for sections of no length between two cores that share a cache. The lock measures both, and changes the number in proportion, up to four times. 0: it is fenced from its first reads on. 32,761 or more: never."
     NearRwBiasedReads "near-rwlock.biased-reads" "reads" default 512, 0 to 4_294_967_295,
-        "How many reads without a write make a fenced near-rwlock biased: its readers pass no fence, and the next writer interrupts all threads of the process. 65,536 or more: never."
+        "How many reads without a write, at least, make a fenced near-rwlock biased: its readers pass no fence, and the next writer interrupts all threads of the process. 65,536 or more: never."
     NumaMode "numa.mode" "off|on|auto" default 2, 0 to 2,
         "Whether locks see on which NUMA node a thread runs. off: all threads count as on one NUMA node, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
     NumaLocality "numa.locality" "node|llc|synthetic" default 0, 0 to 2,

@@ -140,7 +140,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     if let Some(&threads) = numbers.iter().find(|&&threads| threads > threads_max) {
         let cpus = machine.cpus();
         let workload = args.workload.clone();
-        return Err(match threads_max > cpus {
+        return Err(match threads_max != cpus {
             true => TooManyThreads::ForWorkload { threads, workload, threads_max },
             false => TooManyThreads::ForMachine { threads, machine: machine.name, cpus },
         }

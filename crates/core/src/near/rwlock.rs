@@ -21,14 +21,15 @@
 //! readers  bits 0-29 how many readers are counted
 //!          bit 30    readers park on the word of the mutex
 //!          bit 31    a writer sleeps until no reader is counted
-//! reads    how many reads there were, roughly. It wraps around
+//! reads    bits 0-15 how many reads there were, roughly; they wrap around
+//!          bits 16-31 how many of them had the mutex
 //! spent    bits 0-15 how many of them writes have spent; bits 16-31 the price (`rwlock/price.rs`)
 //! id       0 before the first read; then a number that no other lock of the process ever has
 //! revoked  when a writer last passed the heavy side, in units of 1024 ns
 //!
 //!  mode     counted -> fenced   there are more reads than pay for the writes (`rwlock/price.rs`)
-//!           fenced -> biased    there were `biased-reads` since the last write (a setting), and no
-//!                               heavy side for `REVOKED_UNITS`
+//!           fenced -> biased    there are so many that at least `biased-reads` (a setting) have
+//!                               followed the last write, and no heavy side for `REVOKED_UNITS`
 //!           biased -> fenced    by a writer
 //!           fenced -> counted   by a writer for which too few reads pay
 //!           open                by an upgradable reader, and by a reader that has the mutex closed

@@ -71,7 +71,7 @@ impl<P: NearPlatform> NearMutex<P> {
         Self::hints(self).holders() == Holders::One
     }
 
-    /// Notes that.
+    /// Notes that one thread uses the mutex again and again.
     pub(in crate::near) fn note_monopolised(&self) {
         Self::hints(self).note_retaken();
     }

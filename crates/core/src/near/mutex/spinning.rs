@@ -17,7 +17,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::hints::HolderPlace;
 use super::{FREE, NearMutex};
 use crate::near::NearPlatform;
-use crate::near::transfer::timed;
+use crate::near::transfer::{NEAR_NS, timed, transfer_ns};
 use crate::parking::{Limit, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
@@ -35,13 +35,15 @@ pub(super) const LEAST_STRIDE_NS: u32 = 10;
 /// was chosen; no comparison with others is kept. At 0 each mutex passes. At a great value other
 /// threads take a free mutex before the check is over.
 const PROBE_LOOKS: u32 = 6;
-/// The same while a waiter is first in the queue and does not rest: 30 ns, or three pauses. Then
+/// The same while a waiter is first in the queue and does not rest: 30 ns, or three pauses, and as
+/// above more where the transfer of a cache line takes longer. Then
 /// the number of releases tells whether a thread has taken the mutex in between. With
 /// `PROBE_LOOKS`, threads with 0.1 us of think time between their sections were mistaken for
 /// threads without think time (tried: docs/internals/tuning-mutex.md). At 1, a thread whose cache
 /// line this thread has taken by its first read may have had no time to take the mutex again.
 const COUNTED_LOOKS: u32 = 3;
-/// For how long a newcomer that probes lets releases be counted, in ns. The mutex is monopolised if
+/// For how long a newcomer that probes lets releases be counted, in ns, where the transfer of a
+/// cache line takes `NEAR_NS`. Elsewhere it takes as much longer as the transfer does. The mutex is monopolised if
 /// there are `PROBE_RELEASES` in that time: one in 25 ns. In that time, a mutex and its data do not
 /// get to another processor and back. So one thread that uses the mutex alone does more sections
 /// than two threads that exchange it. The values were chosen; no comparison with others is kept. At
@@ -49,11 +51,6 @@ const COUNTED_LOOKS: u32 = 3;
 /// mutex that is released meanwhile counts as monopolised.
 const PROBE_NS: u32 = 200;
 pub(super) const PROBE_RELEASES: u32 = 8;
-/// The part of `PROBE_NS` that is for the transfer of the cache line to the holder, in ns. A probe
-/// takes as much longer as the transfer does. It is about the time between two cores that share a
-/// cache (`nearlock measure`). At 0 each probe takes some 30 ns more. At a great value the holder
-/// has no time for `PROBE_RELEASES` where its processor is far away.
-const PROBE_TRANSFER_NS: u32 = 30;
 /// With more releases, the newcomer has lost its processor meanwhile: in `PROBE_NS` there are not
 /// so many sections.
 pub(super) const PROBE_RELEASES_MAX: u32 = 128;
@@ -200,17 +197,17 @@ impl<P: NearPlatform> NearMutex<P> {
     pub(super) fn probe(&self, spin: &mut Spin) {
         let hints = Self::hints(self);
         let before = hints.releases();
-        Self::pause(PROBE_NS + P::transfer_ns().saturating_sub(PROBE_TRANSFER_NS), spin);
+        Self::pause(PROBE_NS + transfer_ns::<P>().saturating_sub(NEAR_NS), spin);
         timed::<P>(before, || hints.releases());
         if (PROBE_RELEASES..PROBE_RELEASES_MAX).contains(&hints.releases_since(before)) {
             hints.note_retaken();
         }
     }
 
-    /// In how many looks a thread gets a cache line again that another one has taken by the first.
+    /// How many looks take as long as the transfer of a cache line, and a quarter more.
     pub(in crate::near) fn looks_of_transfer() -> u32 {
-        let with_reserve_ns = P::transfer_ns() + P::transfer_ns() / 4;
-        with_reserve_ns / LEAST_STRIDE_NS
+        let transfer_ns = transfer_ns::<P>();
+        P::pauses_in(transfer_ns + transfer_ns / 4) / P::pauses_in(LEAST_STRIDE_NS)
     }
 
     /// Pauses for this time.

@@ -3,15 +3,19 @@
 //! A write costs more in the fenced mode than in the counted mode, and a read costs less. The
 //! *price* of a write is the number of reads that make up for that. Each write *spends* so many of
 //! the reads that there were. The others are *spare*. The lock becomes fenced when twice the price
-//! is spare. It becomes counted when a write finds less than the price. So a lock with a mean of
+//! is spare, and nearly `BATCH` more. It becomes counted when a write finds less than the price. So a lock with a mean of
 //! more reads per write than the price is fenced, although some of its writes follow each other.
 //!
 //! ```text
+//! reads    bits 0-15  how many reads there were
+//!          bits 16-31 how many of them had the mutex
 //! spent    bits 0-15  up to this value of `reads` they are spent
-//!          bits 16-23 the price; 0: it is the setting `fenced-reads`
+//!          bits 16-23 the price, if the setting `fenced-reads` is 64; 0: it is the setting
 //!          bits 24-31 for how long the price holds in the fenced mode, in groups of writes
 //! ```
-//! All this is a hint: threads write to both words at the same time, and the last value stays.
+//! All this is a hint: threads write to both words at the same time, and the last value stays. A
+//! lock that never becomes biased may have 65536 reads without a write. It may then seem to have
+//! few for a while.
 //!
 //! **The price** depends on the lengths of sections, and on how far the processors are away from
 //! each other. In the fenced mode, a write waits for the lines of the lock and of the readers, and
@@ -25,23 +29,25 @@
 
 use super::{NearRwLock, RwLockPlatform};
 use crate::near::mutex::NearMutex;
-use crate::near::transfer::timed;
+use crate::near::transfer::{timed, transfer_ns};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
 use crate::settings::Setting;
 
+/// With this setting, and greater ones, the lock is never fenced: so many reads are never spare.
+const NEVER: u64 = 32_761;
 const SPENT: u32 = (1 << PRICE_SHIFT) - 1;
 const PRICE_SHIFT: u32 = 16;
 const PRICE_MAX: u32 = 255;
 /// A read of a reader that has the mutex, in `reads`.
 const ONE_ALONE: u32 = 1 << ALONE_SHIFT | 1;
-const ALONE_SHIFT: u32 = 24;
+const ALONE_SHIFT: u32 = 16;
 const HOLDS_SHIFT: u32 = 24;
 const HOLDS: u32 = !0 << HOLDS_SHIFT;
 /// The number of bits by which writes are chosen: one of 16 shortens the time for which a price
-/// holds. So that is some 4000 writes: a few milliseconds, against the turn of 0.2 ms for which the
-/// lock is counted while the price is measured. No comparison with others is kept. At 0 a lock with
-/// sections of 100 ns is counted for half of the time. At a great value the lock is fenced for long
+/// holds, until it doubles. So that is some 4000 writes: a few milliseconds, against the turn of
+/// 0.2 ms for which the lock is counted while the price is measured. No comparison with others is
+/// kept. At 1 a lock with sections of 100 ns is counted for half of the time. At a great value the lock is fenced for long
 /// after its sections have become short.
 const HOLDS_WRITES_BITS: u32 = 4;
 /// 2^32 divided by the golden ratio. Multiples of it have high bits that look random.
@@ -70,7 +76,7 @@ const USUAL_SETTING: u64 = 64;
 /// counted mode does more work. The command is that of `TRANSFERS`, with 80 and 70 % reads.
 const LEAST_PRICE: u64 = 4;
 
-/// The price falls by this part after a watch in which no read has ended. The value was chosen; no
+/// The price falls by one part in so many after a watch in which no read has ended. The value was chosen; no
 /// comparison with others is kept. With 2, a reader that loses its processor in a short section
 /// makes the lock fenced, if two threads see that. At a great value many threads watch a lock whose
 /// sections have become long.
@@ -81,8 +87,8 @@ const FALLS_BY: u64 = 16;
 /// counted, and the transfer of the line takes a great part. At a great value a thread that could
 /// read at the same time waits for that.
 const WATCH_NS: u32 = 1000;
-/// A thread that has watched for longer has lost its processor meanwhile. There may have been more
-/// sections than `reads` can count.
+/// A thread that has watched for longer has lost its processor meanwhile. The reader may have had
+/// turns then with other threads between them.
 const WATCH_MAX_NS: u64 = 2 * WATCH_NS as u64;
 /// Sections of one thread with a shorter mean time are too short for others to use the lock between
 /// them, in ns. It is `PROBE_NS` divided by `PROBE_RELEASES` of the mutex, with the same reason.
@@ -112,9 +118,9 @@ impl<P: RwLockPlatform> NearRwLock<P> {
 
     #[inline(always)]
     fn price(spent: u32) -> u64 {
-        match spent >> PRICE_SHIFT & PRICE_MAX {
-            0 => Self::fenced_reads(),
-            price => price.into(),
+        match (spent >> PRICE_SHIFT & PRICE_MAX, Self::fenced_reads()) {
+            (0, setting) | (_, setting @ NEVER..) => setting,
+            (price, setting) => (setting * u64::from(price)).div_ceil(USUAL_SETTING),
         }
     }
 
@@ -134,14 +140,16 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         reads.wrapping_add(ONE_ALONE)
     }
 
-    /// Whether there are enough reads for the fenced mode, if this is their number.
+    /// Whether there are enough reads for the fenced mode, if this is their number. One is enough if
+    /// the price is 1.
     #[inline(always)]
     pub(super) fn are_many(&self, reads: u32) -> bool {
         let spent = self.spent.load_hint();
         Self::spare(reads, spent) + 2 >= Self::price(spent).saturating_mul(2).saturating_add(Self::batch())
     }
 
-    /// Whether there are enough for the biased mode: so many that have followed the last write.
+    /// Whether there are enough for the biased mode: so many that the setting is reached although
+    /// the write before has left the most that it can.
     pub(super) fn are_very_many(&self, reads: u32) -> bool {
         let spent = self.spent.load_hint();
         let enough = P::setting(Setting::NearRwBiasedReads);
@@ -177,10 +185,10 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         self.spend(reads, spent);
     }
 
-    /// The setting if there is no price yet, and otherwise twice the price. 0 if that is too great.
+    /// That of the usual setting if there is no price yet, and otherwise twice the price.
     fn next_price(spent: u32) -> u32 {
         match spent >> PRICE_SHIFT & PRICE_MAX {
-            0 => u32::try_from(Self::fenced_reads()).ok().filter(|price| *price <= PRICE_MAX).unwrap_or(0),
+            0 => USUAL_SETTING as u32,
             price => (2 * price).min(PRICE_MAX),
         }
     }
@@ -203,18 +211,16 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         let begin_ns = P::now_ns();
         let before = self.reads.load_hint();
         NearMutex::<P>::pause(WATCH_NS, &mut Spin::default());
+        let passed_ns = P::now_ns().saturating_sub(begin_ns);
         let after = timed::<P>(before, || self.reads.load_hint());
         let reads = u64::from(after.wrapping_sub(before) >> ALONE_SHIFT);
-        if reads == 0 && !self.mutex.is_open() {
-            // A writer may have it.
+        if passed_ns > WATCH_MAX_NS || reads == 0 && !self.mutex.is_open() {
+            // In the second case a writer may have it.
             return Pace::Medium;
         }
-        let transfer_ns = P::transfer_ns().into();
+        let transfer_ns = u64::from(transfer_ns::<P>());
         // The readers had to get the line back.
-        let passed_ns = P::now_ns().saturating_sub(begin_ns).saturating_sub(transfer_ns).max(1);
-        if passed_ns > WATCH_MAX_NS {
-            return Pace::Medium;
-        }
+        let passed_ns = passed_ns.saturating_sub(transfer_ns).max(1);
         let price = (TRANSFERS * transfer_ns).saturating_mul(reads) / passed_ns;
         self.set_price(price, if reads == 0 { self.least_after_no_read() } else { 0 });
         match price {
@@ -227,30 +233,24 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// The least price after a watch without a read that has ended. A reader that has lost its
     /// processor seems to read for long, and many threads may see that. So the price falls slowly.
     fn least_after_no_read(&self) -> u64 {
-        let before = u64::from(self.spent.load_hint() >> PRICE_SHIFT & PRICE_MAX);
+        let before = match self.spent.load_hint() >> PRICE_SHIFT & PRICE_MAX {
+            0 => USUAL_SETTING,
+            price => price.into(),
+        };
         before.saturating_sub(before / FALLS_BY + 1)
     }
 
-    /// Sets the price, which is this one with the usual setting, but at least `least`.
+    /// Sets the price, but at least `least`.
     fn set_price(&self, price: u64, least: u64) {
-        let setting = Self::fenced_reads();
-        if (1..u64::from(SPENT / 2)).contains(&setting) {
-            let spent = self.spent.load_hint();
-            let price = price.saturating_mul(setting) / USUAL_SETTING;
-            let price = price.max(Self::least_price()).max(least).min(PRICE_MAX.into()) as u32;
-            self.spent.store_hint(spent & SPENT | price << PRICE_SHIFT | HOLDS);
-        }
+        let price = price.max(LEAST_PRICE).max(least).min(PRICE_MAX.into()) as u32;
+        self.spent.store_hint(self.spent.load_hint() & SPENT | price << PRICE_SHIFT | HOLDS);
     }
 
-    fn least_price() -> u64 {
-        (LEAST_PRICE.saturating_mul(Self::fenced_reads()) / USUAL_SETTING).max(1)
-    }
-
-    /// Whether readers are [slow](Pace::Slow), if that was measured.
+    /// Whether readers are [slow](Pace::Slow), if that is known.
     pub(super) fn are_slow(&self) -> Option<bool> {
         match self.spent.load_hint() >> PRICE_SHIFT & PRICE_MAX {
             0 => None,
-            price => Some(u64::from(price) <= Self::least_price()),
+            price => Some(u64::from(price) <= LEAST_PRICE),
         }
     }
 }

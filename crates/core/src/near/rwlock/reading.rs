@@ -2,7 +2,8 @@
 //!
 //! In the counted mode, a reader that finds the mutex free takes it (`alone.rs`). A reader that
 //! finds it taken by a reader is counted. But if the mutex is monopolised and sections are short,
-//! it waits in the queue of the mutex for its turn, as a writer does.
+//! it waits in the queue of the mutex for its turn, as a writer does. To know how long sections
+//! are, some such readers watch the mutex for a microsecond (`price.rs`).
 //!
 //! A reader that finds a writer spins for a while, and then parks on the word of the mutex. Each
 //! release of a writer wakes all such readers. They enter if the mutex is still free. A reader that
@@ -54,6 +55,11 @@ const SLICE_NS: u64 = 8_000_000;
 const SLICES_GROW: u64 = 4;
 /// Two such looks per second cost nothing.
 const SLICE_MAX_NS: u64 = 512_000_000;
+
+/// One of so many readers that find another one measures its pace, although it is known. The value
+/// is that of newcomers to the mutex that probe, with the same reason. At 1 each such reader waits
+/// for `WATCH_NS`. At a great value a change is noticed late.
+const READERS_PER_WATCH: u32 = 128;
 
 /// The threads that may release a shared acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,13 +130,15 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// does not enter beside it. It waits for its turn, and then uses it again and again itself.
     fn enters_unless_monopolised(&self) -> bool {
         let line = Self::own_line();
-        if !self.mutex.is_open() || line.may_hold_others() || line.held(self.known_id()).is_some() {
+        if !self.mutex.is_locked() || line.may_hold_others() || line.held(self.known_id()).is_some() {
             return self.enters();
         }
         let is_monopolised = self.mutex.is_monopolised();
-        let enters_at_once = self.are_slow().is_some_and(|are_slow| are_slow || !is_monopolised)
-            && self.mutex.purpose_of_newcomer() == Purpose::Compete;
-        if enters_at_once {
+        if !self.mutex.is_open() {
+            return !is_monopolised && self.enters();
+        }
+        let enters_at_once = self.are_slow().is_some_and(|are_slow| are_slow || !is_monopolised);
+        if enters_at_once && P::random_u32() % READERS_PER_WATCH != 1 {
             return self.enters();
         }
         match self.watch() {

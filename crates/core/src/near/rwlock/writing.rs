@@ -172,6 +172,9 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Chooses the mode after a write, when no reader is in. `before` is that before the write. (As
     /// long as readers may be in a slot, the mode must be one in which writers read the lines.)
     fn choose_mode(&self, before: u32) {
+        if before == COUNTED_MODE {
+            return self.spend_reads();
+        }
         let becomes_counted = before == FENCED && self.has_few_reads();
         self.spend_in_fenced_mode();
         if becomes_counted {
