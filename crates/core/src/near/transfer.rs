@@ -12,8 +12,8 @@
 use super::NearPlatform;
 
 /// The time that counts before it was measured, in ns. It is about that between two cores that
-/// share a cache (`nearlock measure`). At a great value a mutex that was used by one thread seems to
-/// be monopolised for long.
+/// share a cache (`nearlock measure`). At a great value a mutex that was used by one thread seems
+/// to be monopolised for long.
 pub(super) const NEAR_NS: u32 = 30;
 /// A load takes at least so long if the line comes from another processor, in ns. The value was
 /// chosen; no comparison with others is kept. Threads that share a first-level cache, and clocks

@@ -31,24 +31,24 @@ pub(super) const LEAST_STRIDE_NS: u32 = 10;
 /// In how many reads in a row the mutex must be free to be found not monopolised, if releases are
 /// not counted. The shortest delay precedes each read: 60 ns in total, or six pauses. A mutex that
 /// is taken again at once and held for no time is free at every other read. So it passes the check
-/// once in 64 times. There are more reads where the transfer of a cache line takes longer. The value
-/// was chosen; no comparison with others is kept. At 0 each mutex passes. At a great value other
-/// threads take a free mutex before the check is over.
+/// once in 64 times. There are more reads where the transfer of a cache line takes longer. The
+/// value was chosen; no comparison with others is kept. At 0 each mutex passes. At a great value
+/// other threads take a free mutex before the check is over.
 const PROBE_LOOKS: u32 = 6;
-/// The same while a waiter is first in the queue and does not rest: 30 ns, or three pauses, and as
-/// above more where the transfer of a cache line takes longer. Then
+/// The same while a waiter is first in the queue and does not rest: 30 ns, or three pauses. There
+/// are more where the transfer of a cache line takes longer, as above. Then
 /// the number of releases tells whether a thread has taken the mutex in between. With
 /// `PROBE_LOOKS`, threads with 0.1 us of think time between their sections were mistaken for
 /// threads without think time (tried: docs/internals/tuning-mutex.md). At 1, a thread whose cache
 /// line this thread has taken by its first read may have had no time to take the mutex again.
 const COUNTED_LOOKS: u32 = 3;
 /// For how long a newcomer that probes lets releases be counted, in ns, where the transfer of a
-/// cache line takes `NEAR_NS`. Elsewhere it takes as much longer as the transfer does. The mutex is monopolised if
-/// there are `PROBE_RELEASES` in that time: one in 25 ns. In that time, a mutex and its data do not
-/// get to another processor and back. So one thread that uses the mutex alone does more sections
-/// than two threads that exchange it. The values were chosen; no comparison with others is kept. At
-/// a great value of `PROBE_NS`, a probe holds the newcomer up. At 1 for `PROBE_RELEASES`, each
-/// mutex that is released meanwhile counts as monopolised.
+/// cache line takes `NEAR_NS`. Elsewhere it takes as much longer as the transfer does. The mutex is
+/// monopolised if there are `PROBE_RELEASES` in that time: one in 25 ns. In that time, a mutex and
+/// its data do not get to another processor and back. So one thread that uses the mutex alone does
+/// more sections than two threads that exchange it. The values were chosen; no comparison with
+/// others is kept. At a great value of `PROBE_NS`, a probe holds the newcomer up. At 1 for
+/// `PROBE_RELEASES`, each mutex that is released meanwhile counts as monopolised.
 const PROBE_NS: u32 = 200;
 pub(super) const PROBE_RELEASES: u32 = 8;
 /// With more releases, the newcomer has lost its processor meanwhile: in `PROBE_NS` there are not

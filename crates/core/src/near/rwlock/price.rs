@@ -3,8 +3,9 @@
 //! A write costs more in the fenced mode than in the counted mode, and a read costs less. The
 //! *price* of a write is the number of reads that make up for that. Each write *spends* so many of
 //! the reads that there were. The others are *spare*. The lock becomes fenced when twice the price
-//! is spare, and nearly `BATCH` more. It becomes counted when a write finds less than the price. So a lock with a mean of
-//! more reads per write than the price is fenced, although some of its writes follow each other.
+//! is spare, and nearly `BATCH` more. It becomes counted when a write finds less than the price. So
+//! a lock with a mean of more reads per write than the price is fenced, although some of its writes
+//! follow each other.
 //!
 //! ```text
 //! reads    bits 0-15  how many reads there were
@@ -47,8 +48,8 @@ const HOLDS: u32 = !0 << HOLDS_SHIFT;
 /// The number of bits by which writes are chosen: one of 16 shortens the time for which a price
 /// holds, until it doubles. So that is some 4000 writes: a few milliseconds, against the turn of
 /// 0.2 ms for which the lock is counted while the price is measured. No comparison with others is
-/// kept. At 1 a lock with sections of 100 ns is counted for half of the time. At a great value the lock is fenced for long
-/// after its sections have become short.
+/// kept. At 1 a lock with sections of 100 ns is counted for half of the time. At a great value the
+/// lock is fenced for long after its sections have become short.
 const HOLDS_WRITES_BITS: u32 = 4;
 /// 2^32 divided by the golden ratio. Multiples of it have high bits that look random.
 const SCATTER: u32 = 0x9e37_79b9;
@@ -63,23 +64,24 @@ const SPARE_PRICES: u64 = 32;
 const BATCH: u64 = 16;
 
 /// The price times the length of a section is so many transfers of a cache line. Measured with two
-/// threads that do nothing in their sections (AMD EPYC, family 26 model 2). Where a line took 22 ns,
-/// the counted mode did more work with 95 % reads, and the fenced mode with 99 %. Where it took
+/// threads that do nothing in their sections (AMD EPYC, family 26 model 2). Where a line took 22
+/// ns, the counted mode did more work with 95 % reads, and the fenced mode with 99 %. Where it took
 /// 130 ns, the counted mode did more with 99 %. `nearlock bench --lock near-rwlock --threads 2
 /// --section-ns 0,100 --think-ns 0 --read-percent 99,95,90 --set near-rwlock.fenced-reads=16` (and
 /// other values). More threads can save more by reading at the same time. At 0 the price is
 /// `LEAST_PRICE`.
 const TRANSFERS: u64 = 30;
-/// The setting to which `TRANSFERS` belongs. With another setting, all prices change by that factor.
+/// The setting to which `TRANSFERS` belongs. With another setting, all prices change by that
+/// factor.
 const USUAL_SETTING: u64 = 64;
 /// The least price, if the setting is the usual one: with sections of 100 ns and fewer reads, the
 /// counted mode does more work. The command is that of `TRANSFERS`, with 80 and 70 % reads.
 const LEAST_PRICE: u64 = 4;
 
-/// The price falls by one part in so many after a watch in which no read has ended. The value was chosen; no
-/// comparison with others is kept. With 2, a reader that loses its processor in a short section
-/// makes the lock fenced, if two threads see that. At a great value many threads watch a lock whose
-/// sections have become long.
+/// The price falls by one part in so many after a watch in which no read has ended. The value was
+/// chosen; no comparison with others is kept. With 2, a reader that loses its processor in a short
+/// section makes the lock fenced, if two threads see that. At a great value many threads watch a
+/// lock whose sections have become long.
 const FALLS_BY: u64 = 16;
 
 /// For how long a thread watches a reader that it has found, in ns. The value was chosen; no
@@ -140,8 +142,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         reads.wrapping_add(ONE_ALONE)
     }
 
-    /// Whether there are enough reads for the fenced mode, if this is their number. One is enough if
-    /// the price is 1.
+    /// Whether there are enough reads for the fenced mode, if this is their number. One is enough
+    /// if the price is 1.
     #[inline(always)]
     pub(super) fn are_many(&self, reads: u32) -> bool {
         let spent = self.spent.load_hint();

@@ -16,10 +16,10 @@ use crate::platform::Atomic;
 use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::Spin;
 
-/// In how many looks in a row a reader must have the mutex for it to be taken over: 30 ns. There are
-/// more looks where a cache line takes longer. The value was chosen; no comparison with others is kept. At 1 a
-/// reader that is about to release the mutex is interrupted. At a great value an upgradable reader
-/// waits although it could enter.
+/// In how many looks in a row a reader must have the mutex for it to be taken over: 30 ns. There
+/// are more looks where a cache line takes longer. The value was chosen; no comparison with others
+/// is kept. At 1 a reader that is about to release the mutex is interrupted. At a great value an
+/// upgradable reader waits although it could enter.
 const LONG_LOOKS: u32 = 4;
 const STRIDE_NS: u32 = 10;
 
