@@ -35,16 +35,16 @@ const TOTAL: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "near/rwlock/reading.rs",
-        "enters_if",
+        "enters_by_count",
         "`lock_slow`, `write_within`, `try_write`, `wait_until_uncounted`, `close_behind_fence`",
         "Dekker: add to the count, fence, read mutex and mode, against take the mutex, or change the mode, \
          fence, read the count",
     ),
-    ("near/rwlock/writing.rs", "write_within", "`enters_fenced`, `enters_if`", "the same"),
-    ("near/rwlock/writing.rs", "lock_slow", "`enters_fenced`, `enters_if`", "the same"),
-    ("near/rwlock/writing.rs", "try_write", "`enters_fenced`, `enters_if`", "the same"),
-    ("near/rwlock/writing.rs", "wait_until_uncounted", "`enters_if`", "the same"),
-    ("near/rwlock/upgrading.rs", "close_behind_fence", "`enters_if`", "the same"),
+    ("near/rwlock/writing.rs", "write_within", "`enters_fenced`, `enters_by_count`", "the same"),
+    ("near/rwlock/writing.rs", "lock_slow", "`enters_fenced`, `enters_by_count`", "the same"),
+    ("near/rwlock/writing.rs", "try_write", "`enters_fenced`, `enters_by_count`", "the same"),
+    ("near/rwlock/writing.rs", "wait_until_uncounted", "`enters_by_count`", "the same"),
+    ("near/rwlock/upgrading.rs", "close_behind_fence", "`enters_by_count`", "the same"),
 ];
 
 /// The document, from evidence of all models.

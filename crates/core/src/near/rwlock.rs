@@ -18,7 +18,8 @@
 //! mode     bits 0-1  0 counted | 1 fenced | 2 biased
 //!          bit 2     open: the holder of the mutex lets readers in
 //!          bit 3     draining: a writer waits for readers
-//! readers  bits 0-29 how many readers are counted
+//! readers  bits 0-21 how many readers are counted
+//!          bits 22-29 how many writers wait for the mutex, up to 255 of them
 //!          bit 30    readers park on the word of the mutex
 //!          bit 31    a writer sleeps until no reader is counted
 //! reads    bits 0-15 how many reads there were, roughly; they wrap around

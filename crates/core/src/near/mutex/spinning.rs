@@ -51,6 +51,8 @@ const COUNTED_LOOKS: u32 = 3;
 /// `PROBE_RELEASES`, each mutex that is released meanwhile counts as monopolised.
 const PROBE_NS: u32 = 200;
 pub(super) const PROBE_RELEASES: u32 = 8;
+/// A thread whose sections follow each other in less time uses the mutex alone, in ns.
+pub(in crate::near) const MONOPOLISED_NS: u64 = (PROBE_NS / PROBE_RELEASES) as u64;
 /// With more releases, the newcomer has lost its processor meanwhile: in `PROBE_NS` there are not
 /// so many sections.
 pub(super) const PROBE_RELEASES_MAX: u32 = 128;

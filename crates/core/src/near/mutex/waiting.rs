@@ -117,7 +117,7 @@ const NEWCOMER_YIELDS: u32 = 7;
 /// `PROBE_NS`, and the chain is locked twice. With 256, a mutex with sections of 0 ns is sometimes
 /// found monopolised so late that throughput suffers (tried: docs/internals/tuning-mutex.md). At 1
 /// no newcomer spins.
-const NEWCOMERS_PER_PROBE: u32 = 128;
+pub(in crate::near) const NEWCOMERS_PER_PROBE: u32 = 128;
 /// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request,
 /// in ns. This is how long a thread may lock again and again before the next waiter has its turn.
 /// Each turn costs two wake-ups: that of the first by its alarm, and that of the next waiter. With

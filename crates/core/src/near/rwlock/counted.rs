@@ -24,7 +24,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// [`unlock_shared_counted`](Self::unlock_shared_counted).
     #[inline]
     pub unsafe fn lock_shared_counted_within(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        if self.enters_unnoted() { Ok(()) } else { self.wait_to_enter_counted(limit) }
+        if self.enters_by_count(Self::own_line()) { Ok(()) } else { self.wait_to_enter_counted(limit) }
     }
 
     /// The same, if it need not wait for a writer.
@@ -34,7 +34,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// As there, if it returns true.
     #[inline]
     pub unsafe fn try_lock_shared_counted(&self) -> bool {
-        self.enters_unnoted() || self.try_enter_counted()
+        self.enters_by_count(Self::own_line()) || self.try_enter_counted()
     }
 
     /// Releases such an acquisition of any thread.
@@ -63,12 +63,6 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// The caller has an upgradable acquisition.
     pub unsafe fn downgrade_upgradable_counted(&self) {
         self.close_for(Releaser::Anyone);
-    }
-
-    /// Enters by adding to the count, unless a writer has the lock.
-    #[inline(always)]
-    pub(super) fn enters_unnoted(&self) -> bool {
-        self.enters_if(|| self.lets_in(Self::own_line()))
     }
 
     #[cold]

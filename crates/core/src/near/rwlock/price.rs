@@ -29,7 +29,7 @@
 //! Source: own.
 
 use super::{NearRwLock, RwLockPlatform};
-use crate::near::mutex::NearMutex;
+use crate::near::mutex::{MONOPOLISED_NS, NearMutex};
 use crate::near::transfer::{timed, transfer_ns};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
@@ -92,17 +92,13 @@ const WATCH_NS: u32 = 1000;
 /// A thread that has watched for longer has lost its processor meanwhile. The reader may have had
 /// turns then with other threads between them.
 const WATCH_MAX_NS: u64 = 2 * WATCH_NS as u64;
-/// Sections of one thread with a shorter mean time are too short for others to use the lock between
-/// them, in ns. It is `PROBE_NS` divided by `PROBE_RELEASES` of the mutex, with the same reason.
-const FAST_NS: u64 = 25;
-
 /// How fast readers that have the mutex follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     /// A second reader loses less time by taking the cache line than it gains by reading at once.
     Slow,
     Medium,
-    /// Their sections last less than `FAST_NS`.
+    /// Their sections last less than `MONOPOLISED_NS`: one thread uses the mutex again and again.
     Fast,
 }
 
@@ -227,7 +223,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         self.set_price(price, if reads == 0 { self.least_after_no_read() } else { 0 });
         match price {
             _ if price <= LEAST_PRICE => Pace::Slow,
-            _ if passed_ns / reads < FAST_NS => Pace::Fast,
+            _ if passed_ns / reads < MONOPOLISED_NS => Pace::Fast,
             _ => Pace::Medium,
         }
     }

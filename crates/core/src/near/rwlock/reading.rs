@@ -18,7 +18,7 @@ use super::mode::{COUNTED_MODE, FENCED, MODE};
 use super::price::Pace;
 use super::{NearRwLock, RwLockPlatform, lines};
 use crate::events::LockEvent;
-use crate::near::mutex::{NearMutex, Purpose};
+use crate::near::mutex::{NEWCOMERS_PER_PROBE, NearMutex, Purpose};
 use crate::parking::{GaveUp, Limit, RawTimedLock};
 use crate::platform::{Atomic, AtomicInt};
 use crate::raw::RawTryLock;
@@ -29,8 +29,11 @@ use crate::unwinding::without_unwinding;
 pub(super) const AWAITED: u32 = 1 << 31;
 /// A reader parks on the word of the mutex. The next release of the mutex wakes all that do.
 pub(super) const PARKED: u32 = 1 << 30;
+/// How many writers wait for the mutex, as far as they can be counted.
+pub(super) const WAITING: u32 = PARKED - ONE_WAITING;
+pub(super) const ONE_WAITING: u32 = 1 << 22;
 /// The number of counted readers.
-pub(super) const READERS: u32 = PARKED - 1;
+pub(super) const READERS: u32 = ONE_WAITING - 1;
 
 /// How often a reader that finds a writer reads the mutex before it yields its processor, beside
 /// the looks for lines. The value was chosen; no comparison with others is kept.
@@ -55,11 +58,6 @@ const SLICE_NS: u64 = 8_000_000;
 const SLICES_GROW: u64 = 4;
 /// Two such looks per second cost nothing.
 const SLICE_MAX_NS: u64 = 512_000_000;
-
-/// One of so many readers that find another one measures its pace, although it is known. The value
-/// is that of newcomers to the mutex that probe, with the same reason. At 1 each such reader waits
-/// for `WATCH_NS`. At a great value a change is noticed late.
-const READERS_PER_WATCH: u32 = 128;
 
 /// The threads that may release a shared acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +119,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Enters if no writer has the lock, or if the caller holds it shared already.
     pub(super) fn enters_again(&self, by: Releaser) -> bool {
         match by {
-            Releaser::Anyone => self.enters_unnoted(),
+            Releaser::Anyone => self.enters_by_count(Self::own_line()),
             Releaser::Reader => self.attempt() || self.enters(),
         }
     }
@@ -138,7 +136,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             return !is_monopolised && self.enters();
         }
         let enters_at_once = self.are_slow().is_some_and(|are_slow| are_slow || !is_monopolised);
-        if enters_at_once && P::random_u32() % READERS_PER_WATCH != 1 {
+        if enters_at_once && P::random_u32() % NEWCOMERS_PER_PROBE != 1 {
             return self.enters();
         }
         match self.watch() {
@@ -201,7 +199,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
 
     /// Enters by adding to the count, unless a writer has the lock.
     fn enters_counted(&self, line: &ReaderLine<P>, id: u64) -> bool {
-        let is_in = self.enters_if(|| self.lets_in(line));
+        let is_in = self.enters_by_count(line);
         if is_in {
             self.note_counted(line, id);
             self.note_read(line);
@@ -209,21 +207,39 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         is_in
     }
 
-    /// Enters by adding to the count, unless a writer has the lock who does not let the caller in.
+    /// Enters by adding to the count, unless the caller, whose line this is, stays out.
     #[inline(always)]
-    pub(super) fn enters_if(&self, lets_in: impl Fn() -> bool) -> bool {
-        if self.mutex.is_closed() && !lets_in() {
+    pub(super) fn enters_by_count(&self, line: &ReaderLine<P>) -> bool {
+        if self.stays_out(line) {
             return false;
         }
         self.count_reader();
         // Ordering: SeqCst, for Dekker's pattern, with `drain`: we are counted before it, and look
         // after it.
         P::fence_after_rmw(SeqCst);
-        let is_in = !self.mutex.is_closed() || lets_in();
+        let is_in = !self.stays_out(line);
         if !is_in {
             Self::discount_reader(self);
         }
         is_in
+    }
+
+    /// Whether a reader whose line this is waits: for a writer that has the lock and does not let it
+    /// in, or behind a writer that waits for a reader with the mutex. (For readers without the
+    /// mutex, a writer waits with the mutex.) A reader that may hold the lock already does not wait
+    /// behind a writer.
+    #[inline(always)]
+    fn stays_out(&self, line: &ReaderLine<P>) -> bool {
+        if self.mutex.is_closed() {
+            return !self.lets_in(line);
+        }
+        self.has_waiting_writers() && self.mutex.is_open() && !line.may_hold_others()
+    }
+
+    /// Whether writers wait for the mutex.
+    #[inline(always)]
+    pub(super) fn has_waiting_writers(&self) -> bool {
+        self.readers.load(Relaxed) & WAITING != 0
     }
 
     /// n -> n+1
@@ -242,7 +258,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         // Ordering: Release, pairs with the Acquire in `wait_for_counted`: our section happens
         // before the writer's.
         // SAFETY: as above.
-        if unsafe { &*readers }.fetch_sub(1, Release) & !PARKED == AWAITED | 1 {
+        if unsafe { &*readers }.fetch_sub(1, Release) & (AWAITED | READERS) == AWAITED | 1 {
             P::unpark(readers, u32::MAX);
         }
     }
@@ -324,7 +340,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
                 return Err(why);
             }
             P::assert_may_sleep();
-            if P::now_ns() >= until_ns {
+            // No release wakes a thread that is parked while a reader has the mutex.
+            if self.mutex.is_open() || P::now_ns() >= until_ns {
                 return self.enter_from_queue(by, purpose, limit);
             }
             if self.enters_after_park(by, until_ns) {
@@ -335,7 +352,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         }
     }
 
-    /// Reads the mutex again and again. Returns whether it is free, or the lock is open.
+    /// Looks again and again. Returns whether the caller need no longer wait.
     pub(super) fn spins_until_free(&self) -> bool {
         let mut spin = Spin::default();
         let mut stride_ns = STRIDE_NS / 8;
@@ -350,7 +367,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             } else {
                 P::sched_yield();
             }
-            if !self.mutex.is_closed() || self.lets_in(Self::own_line()) {
+            if !self.stays_out(Self::own_line()) {
                 return true;
             }
         }

@@ -53,7 +53,11 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// As [`lock_shared_counted_within`](Self::lock_shared_counted_within).
     #[inline]
     pub unsafe fn lock_shared_recursive_counted_within(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        if self.enters_unnoted() { Ok(()) } else { Self::recursively(|| self.wait_to_enter_counted(limit)) }
+        if self.enters_by_count(Self::own_line()) {
+            Ok(())
+        } else {
+            Self::recursively(|| self.wait_to_enter_counted(limit))
+        }
     }
 
     /// The same, without waiting. It fails when
@@ -64,7 +68,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// As [`try_lock_shared_counted`](Self::try_lock_shared_counted).
     #[inline]
     pub unsafe fn try_lock_shared_recursive_counted(&self) -> bool {
-        self.enters_unnoted() || Self::recursively(|| self.try_enter_counted())
+        self.enters_by_count(Self::own_line()) || Self::recursively(|| self.try_enter_counted())
     }
 
     /// Calls `f`. Meanwhile the caller's line says that the thread may hold other locks.

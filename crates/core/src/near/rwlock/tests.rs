@@ -1,6 +1,7 @@
 use std::boxed::Box;
 
 use super::mode::{BIASED, COUNTED_MODE, FENCED, MODE};
+use super::reading::WAITING;
 use super::*;
 use crate::schedule::ThreadId;
 use crate::testing::{
@@ -385,4 +386,51 @@ fn a_forgotten_read_of_a_dropped_lock_blocks_no_other_lock() {
     assert!(read(&lock) && !write(&lock));
     lock = lock_in(BIASED);
     assert!(write(&lock));
+}
+
+/// A writer that waits for the mutex.
+fn with_waiting_writer(lock: &Lock, act: impl FnOnce()) {
+    let before = lock.readers.load(Relaxed);
+    assert!(lock.begins_to_wait() && lock.has_waiting_writers());
+    act();
+    lock.ends_to_wait();
+    assert_eq!(lock.readers.load(Relaxed), before);
+}
+
+#[test]
+fn no_reader_enters_beside_one_that_has_the_mutex_while_a_writer_waits() {
+    let lock = lock_in(COUNTED_MODE);
+    act_as(1);
+    assert!(read(&lock), "it gives the lock an id");
+    unread(&lock);
+    with_waiting_writer(&lock, || {
+        assert!(read(&lock) && lock.mutex.is_open());
+        assert!(read(&lock), "a nested read");
+        unread(&lock);
+        act_as(2);
+        // SAFETY: what is acquired is released; also below.
+        assert!(!read(&lock) && !unsafe { lock.try_lock_upgradable() || lock.try_lock_shared_counted() });
+        // SAFETY: as above.
+        let result = unsafe { lock.lock_shared_within(&(), &Limit::until(0)) };
+        assert_eq!(result, Err(GaveUp::TimedOut));
+        assert!(read_recursively(&lock));
+        unread(&lock);
+    });
+    // SAFETY: as above.
+    assert!(read(&lock) && unsafe { lock.try_lock_shared_counted() });
+    unread(&lock);
+    // SAFETY: as above.
+    unsafe { lock.unlock_shared_counted() };
+    act_as(1);
+    unread(&lock);
+    assert!(!lock.is_locked());
+}
+
+#[test]
+fn more_writers_wait_than_can_be_counted() {
+    let lock = Lock::new();
+    let counted = (0..300).filter(|_| lock.begins_to_wait()).count();
+    assert_eq!((counted, lock.readers.load(Relaxed)), (255, WAITING));
+    (0..counted).for_each(|_| lock.ends_to_wait());
+    assert_eq!(lock.readers.load(Relaxed), 0);
 }

@@ -54,7 +54,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         Ok(())
     }
 
-    /// The same, if there is neither a writer nor another upgradable reader.
+    /// The same, if there is neither a writer nor another upgradable reader, and no writer waits for
+    /// a reader that has the mutex.
     ///
     /// # Safety
     ///
@@ -66,7 +67,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         for turn in 0.. {
             // SAFETY: the caller's.
             let mut has_mutex = unsafe { self.mutex.try_lock(&()) };
-            if !has_mutex && taking.is_none() && self.stays_open() {
+            if !has_mutex && taking.is_none() && !self.has_waiting_writers() && self.stays_open() {
                 taking = self.take_over();
                 has_mutex = taking == Some(Taking::Done);
             }
@@ -231,7 +232,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     /// Lets no more readers in. Readers that are in can be seen afterwards.
     fn close_behind_fence(&self) {
         self.close();
-        // Ordering: SeqCst, for Dekker's pattern, with `enters_if`: the lock is closed before
+        // Ordering: SeqCst, for Dekker's pattern, with `enters_by_count`: the lock is closed before
         // it, and the count is read after it.
         P::fence(SeqCst);
     }

@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use super::lines::{self, ReaderLine};
 use super::mode::{BIASED, COUNTED_MODE, FENCED, MODE, UNIT_SHIFT};
-use super::reading::{AWAITED, PARKED, READERS};
+use super::reading::{AWAITED, ONE_WAITING, PARKED, READERS, WAITING};
 use super::{NearRwLock, RwLockPlatform};
 use crate::near::mutex::NearMutex;
 use crate::parking::{GaveUp, Limit, RawTimedLock};
@@ -59,12 +59,36 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        let is_noted = self.begins_to_wait();
         // SAFETY: the caller releases it.
-        unsafe { self.mutex.lock_within(&(), limit)? };
-        // Ordering: SeqCst, for Dekker's pattern, with `enters_if` and `enters_fenced`: we
+        let result = unsafe { self.mutex.lock_within(&(), limit) };
+        if is_noted {
+            self.ends_to_wait();
+        }
+        result?;
+        // Ordering: SeqCst, for Dekker's pattern, with `enters_by_count` and `enters_fenced`: we
         // have the mutex before it, and read the count and the lines after it.
         P::fence(SeqCst);
         if self.is_empty_for_sure() { Ok(()) } else { self.drain(limit) }
+    }
+
+    /// Notes that the caller waits for the mutex, so that no more readers enter beside one that has
+    /// it. Returns false if too many threads wait to be counted.
+    pub(super) fn begins_to_wait(&self) -> bool {
+        let mut readers = self.readers.load(Relaxed);
+        while readers & WAITING != WAITING {
+            // Relaxed: nothing is read through the value.
+            match self.readers.compare_exchange_weak(readers, readers + ONE_WAITING, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => readers = now,
+            }
+        }
+        false
+    }
+
+    /// The caller has been counted, and waits no more.
+    pub(super) fn ends_to_wait(&self) {
+        self.readers.fetch_sub(ONE_WAITING, Relaxed);
     }
 
     /// Enters if neither writers nor readers are in.
@@ -150,7 +174,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             if !self.end_draining() {
                 return Ok(());
             }
-            // Ordering: SeqCst, for Dekker's pattern, with `enters_if`: no more readers are
+            // Ordering: SeqCst, for Dekker's pattern, with `enters_by_count`: no more readers are
             // let in before it, and the count is read after it.
             P::fence(SeqCst);
         }
@@ -218,7 +242,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         self.begin_draining();
         let result = loop {
             let readers = self.readers.fetch_or(AWAITED, Relaxed) | AWAITED;
-            if readers & !PARKED == AWAITED {
+            if readers & READERS == 0 {
                 break Ok(());
             }
             if let Some(why) = limit.is_reached() {
