@@ -53,16 +53,30 @@ enum Ended {
 impl<P: RwLockPlatform> NearRwLock<P> {
     /// The caller, whose line this is, has published the lock in this slot. It takes the mutex as a
     /// reader, and notes that in the slot. It does not do so while a thread waits for a release of
-    /// the mutex: the mutex would be held for as long as the reader reads.
+    /// the mutex: the mutex would be held for as long as the reader reads. Nor does it while a
+    /// writer waits for which enough reads pay.
     #[inline(always)]
     pub(super) fn enters_alone(&self, line: &ReaderLine<P>, index: usize, id: u64) -> bool {
         let number = line.number();
-        let is_in = number != 0 && !self.mutex.may_be_requested() && self.mutex.take_open(number);
+        let is_in = number != 0
+            && !self.gives_way()
+            && !self.mutex.may_be_requested()
+            && self.mutex.take_open(number);
         if is_in {
             // id -> id|1|alone
             line.slot(index).store(id | IN | ALONE, Relaxed);
         }
         is_in
+    }
+
+    /// Whether writers wait for the mutex, and there are enough reads to pay for a write. (A reader
+    /// that reads again and again leaves a writer little time to take the mutex. If the writer loses
+    /// its processor meanwhile, it waits until other threads have used that. With fewer reads the
+    /// threads exchange the mutex more often for it: eight threads with 50 % reads and sections of
+    /// 100 ns do 15 % less.)
+    #[inline(always)]
+    fn gives_way(&self) -> bool {
+        self.has_waiting_writers() && !self.has_few_reads()
     }
 
     /// Releases the lock, for which this slot says that the caller has the mutex.

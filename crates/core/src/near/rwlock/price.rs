@@ -29,7 +29,7 @@
 //! Source: own.
 
 use super::{NearRwLock, RwLockPlatform};
-use crate::near::mutex::{MONOPOLISED_NS, NearMutex};
+use crate::near::mutex::{MONOPOLISED_NS, NEWCOMERS_PER_PROBE, NearMutex};
 use crate::near::transfer::{timed, transfer_ns};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
@@ -201,6 +201,13 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         let price = Self::price(spent);
         let spare = Self::spare(reads, spent).saturating_sub(price).min(Self::spare_max(price));
         self.spent.store_hint(spent & !SPENT | reads.wrapping_sub(spare as u32) & SPENT);
+    }
+
+    /// Whether a thread that finds a reader measures the price although it is known: one in so many
+    /// does as probe a mutex. If each did, each would wait for `WATCH_NS`. If few did, they would
+    /// notice a change late.
+    pub(super) fn watches_again() -> bool {
+        P::random_u32() % NEWCOMERS_PER_PROBE == 1
     }
 
     /// Counts for a while how many readers have the mutex, one after the other. The mutex is not

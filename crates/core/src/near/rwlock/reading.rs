@@ -3,7 +3,7 @@
 //! In the counted mode, a reader that finds the mutex free takes it (`alone.rs`). A reader that
 //! finds it taken by a reader is counted. But if the mutex is monopolised and sections are short,
 //! it waits in the queue of the mutex for its turn, as a writer does. To know how long sections
-//! are, some such readers watch the mutex for a microsecond (`price.rs`).
+//! are, some such readers and writers watch the mutex for a microsecond (`price.rs`).
 //!
 //! A reader that finds a writer spins for a while, and then parks on the word of the mutex. Each
 //! release of a writer wakes all such readers. They enter if the mutex is still free. A reader that
@@ -18,7 +18,7 @@ use super::mode::{COUNTED_MODE, FENCED, MODE};
 use super::price::Pace;
 use super::{NearRwLock, RwLockPlatform, lines};
 use crate::events::LockEvent;
-use crate::near::mutex::{NEWCOMERS_PER_PROBE, NearMutex, Purpose};
+use crate::near::mutex::{NearMutex, Purpose};
 use crate::parking::{GaveUp, Limit, RawTimedLock};
 use crate::platform::{Atomic, AtomicInt};
 use crate::raw::RawTryLock;
@@ -136,7 +136,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             return !is_monopolised && self.enters();
         }
         let enters_at_once = self.are_slow().is_some_and(|are_slow| are_slow || !is_monopolised);
-        if enters_at_once && P::random_u32() % NEWCOMERS_PER_PROBE != 1 {
+        if enters_at_once && !Self::watches_again() {
             return self.enters();
         }
         match self.watch() {

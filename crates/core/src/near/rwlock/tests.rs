@@ -434,3 +434,21 @@ fn more_writers_wait_than_can_be_counted() {
     (0..counted).for_each(|_| lock.ends_to_wait());
     assert_eq!(lock.readers.load(Relaxed), 0);
 }
+
+/// Otherwise it would wait for a writer that waits for it.
+#[test]
+fn a_reader_becomes_an_upgradable_reader_too_while_a_writer_waits() {
+    let lock = lock_in(COUNTED_MODE);
+    act_as(1);
+    assert!(read(&lock), "it gives the lock an id");
+    unread(&lock);
+    with_waiting_writer(&lock, || {
+        assert!(read(&lock) && lock.mutex.is_open());
+        // SAFETY: released at once.
+        assert!(unsafe { lock.try_lock_upgradable() });
+        // SAFETY: as above.
+        unsafe { lock.unlock_upgradable() };
+        unread(&lock);
+    });
+    assert!(!lock.is_locked());
+}

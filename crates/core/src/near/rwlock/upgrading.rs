@@ -54,8 +54,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         Ok(())
     }
 
-    /// The same, if there is neither a writer nor another upgradable reader, and no writer waits for
-    /// a reader that has the mutex.
+    /// The same, if there is neither a writer nor another upgradable reader. A writer that waits for
+    /// a reader with the mutex counts, unless the caller is that reader.
     ///
     /// # Safety
     ///
@@ -67,7 +67,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         for turn in 0.. {
             // SAFETY: the caller's.
             let mut has_mutex = unsafe { self.mutex.try_lock(&()) };
-            if !has_mutex && taking.is_none() && !self.has_waiting_writers() && self.stays_open() {
+            if !has_mutex && taking.is_none() && !self.waits_behind_writers() && self.stays_open() {
                 taking = self.take_over();
                 has_mutex = taking == Some(Taking::Done);
             }
@@ -83,6 +83,14 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             P::sched_yield();
         }
         false
+    }
+
+    /// Whether writers wait for a reader that has the mutex, and the caller does not hold the lock
+    /// already.
+    fn waits_behind_writers(&self) -> bool {
+        let line = Self::own_line();
+        let id = self.id.load(Relaxed);
+        self.has_waiting_writers() && !line.may_hold_others() && line.held(id).is_none()
     }
 
     /// Whether a reader has the mutex, and reads for longer than it takes to get the cache line.

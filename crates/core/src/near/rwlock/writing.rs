@@ -59,6 +59,10 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        if self.mutex.is_open() && (self.are_slow().is_none() || Self::watches_again()) {
+            // A lock with one reader at a time has no reader that finds another one.
+            _ = self.watch();
+        }
         let is_noted = self.begins_to_wait();
         // SAFETY: the caller releases it.
         let result = unsafe { self.mutex.lock_within(&(), limit) };

@@ -255,3 +255,49 @@ fn a_writer_that_has_the_lock_is_not_a_slow_reader() {
     assert_eq!(lock.mode.load(Relaxed) & MODE, COUNTED_MODE);
     assert_eq!(THREAD_ID.get().get(), 1);
 }
+
+/// No reader finds another one if only one reads at a time.
+#[test]
+fn a_writer_that_finds_a_reader_sets_an_unknown_price() {
+    let lock = lock();
+    reads(&lock, 1);
+    acting(READER, || reads(&lock, 1));
+    TRANSFER_NS.set(22);
+    // SAFETY: released below.
+    acting(READER, || unsafe { lock.lock_shared(&()) });
+    let shared: &'static Lock = {
+        // SAFETY: what others do is over when this function returns.
+        unsafe { &*core::ptr::from_ref(&lock) }
+    };
+    meanwhile(move || {
+        NOW_NS.set(NOW_NS.get() + u64::from(WATCH_NS));
+        // SAFETY: the reader has the lock.
+        acting(READER, || unsafe { shared.unlock_shared(&()) });
+        acting(READER, || reads(shared, 8));
+    });
+    writes(&lock, 1);
+    let price = lock.spent.load(Relaxed) >> PRICE_SHIFT & PRICE_MAX;
+    assert!((5..8).contains(&price), "{price}");
+}
+
+#[test]
+fn a_reader_gives_way_to_a_writer_for_which_enough_reads_pay() {
+    let lock = lock();
+    reads(&lock, 1);
+    acting(READER, || reads(&lock, 1));
+    lock.set_price(8, 0);
+    let reads_alone = || {
+        // SAFETY: released below.
+        acting(READER, || unsafe { lock.lock_shared(&()) });
+        let is_alone = lock.mutex.is_open();
+        // SAFETY: locked above.
+        acting(READER, || unsafe { lock.unlock_shared(&()) });
+        is_alone
+    };
+    assert!(lock.begins_to_wait());
+    assert!(reads_alone(), "few reads");
+    reads(&lock, 8);
+    assert!(!reads_alone());
+    lock.ends_to_wait();
+    assert!(reads_alone(), "no writer waits");
+}
