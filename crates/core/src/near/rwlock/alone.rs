@@ -69,11 +69,11 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         is_in
     }
 
-    /// Whether writers wait for the mutex, and there are enough reads to pay for a write. (A reader
-    /// that reads again and again leaves a writer little time to take the mutex. If the writer loses
-    /// its processor meanwhile, it waits until other threads have used that. With fewer reads the
-    /// threads exchange the mutex more often for it: eight threads with 50 % reads and sections of
-    /// 100 ns do 15 % less.)
+    /// Whether writers wait for the mutex, and there are enough reads to pay for a write. A reader
+    /// that reads again and again leaves a writer little time to take the mutex. If the writer
+    /// loses its processor meanwhile, others use that for long. With fewer reads, the threads would
+    /// exchange the mutex more often: eight threads with 50 % reads and sections of 100 ns then do
+    /// 15 % less.
     #[inline(always)]
     fn gives_way(&self) -> bool {
         self.has_waiting_writers() && !self.has_few_reads()

@@ -224,10 +224,9 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         is_in
     }
 
-    /// Whether a reader whose line this is waits: for a writer that has the lock and does not let it
-    /// in, or behind a writer that waits for a reader with the mutex. (For readers without the
-    /// mutex, a writer waits with the mutex.) A reader that may hold the lock already does not wait
-    /// behind a writer.
+    /// Whether a reader whose line this is has to wait. It may wait for a writer that has the
+    /// mutex. Or a reader has the mutex, and a writer waits for it. Then the caller waits behind
+    /// that writer, unless it may hold the lock already.
     #[inline(always)]
     fn stays_out(&self, line: &ReaderLine<P>) -> bool {
         if self.mutex.is_closed() {

@@ -54,8 +54,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         Ok(())
     }
 
-    /// The same, if there is neither a writer nor another upgradable reader. A writer that waits for
-    /// a reader with the mutex counts, unless the caller is that reader.
+    /// The same, if there is neither a writer nor another upgradable reader. A writer counts too
+    /// that waits for a reader with the mutex, unless the caller is that reader.
     ///
     /// # Safety
     ///
