@@ -186,6 +186,14 @@ fn a_thread_that_waits_for_itself() {
 #[test]
 fn a_reader_that_a_waiting_writer_keeps_out() {
     let _alone = alone();
+    // So many that the first thread is the only reader in each way that a lock has for that.
+    for reads in [0, 1, 10, 100, 2000] {
+        keeps_a_reader_out(reads);
+    }
+}
+
+/// The lock was read so often before.
+fn keeps_a_reader_out(before: u32) {
     let (lock, mutex) = (Arc::new(RwLock::new(())), Arc::new(Mutex::new(())));
     let (is_reading, reads) = channel();
     let (go_on, may_go_on) = channel();
@@ -193,6 +201,7 @@ fn a_reader_that_a_waiting_writer_keeps_out() {
     let (first, _) = spawn({
         let (lock, mutex) = (lock.clone(), mutex.clone());
         move || {
+            (0..before).for_each(|_| drop(lock.read()));
             let _read = lock.read();
             is_reading.send(()).unwrap();
             may_go_on.recv().unwrap();

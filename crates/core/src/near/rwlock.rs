@@ -18,8 +18,8 @@
 //! mode     bits 0-1  0 counted | 1 fenced | 2 biased
 //!          bit 2     open: the holder of the mutex lets readers in
 //!          bit 3     draining: a writer waits for readers
-//! readers  bits 0-21 how many readers are counted
-//!          bits 22-29 how many writers wait for the mutex, up to 255 of them
+//! readers  bits 0-23 how many readers are counted
+//!          bits 24-29 how many writers wait for the mutex, up to 63 of them
 //!          bit 30    readers park on the word of the mutex
 //!          bit 31    a writer sleeps until no reader is counted
 //! reads    bits 0-15 how many reads there were, roughly; they wrap around
@@ -164,6 +164,13 @@ impl<P: RwLockPlatform> NearRwLock<P> {
 }
 
 impl<P: RwLockPlatform> NearRwLock<P> {
+    /// Whether writers wait for a reader with the mutex, and so keep readers out that come. The
+    /// result may be out of date at once, unless these threads do not run.
+    #[inline(always)]
+    pub fn is_closed_by_waiters(&self) -> bool {
+        self.has_waiting_writers() && self.mutex.is_open()
+    }
+
     /// Whether no writer has the lock, and the mode is at least this one.
     #[inline(always)]
     fn is_free_in(&self, mode: u32) -> bool {
@@ -256,7 +263,7 @@ unsafe impl<P: RwLockPlatform> RawRwLock for NearRwLock<P> {
     }
 
     fn is_locked_exclusive(&self) -> bool {
-        self.mutex.is_closed() && self.mode.load(Relaxed) & OPEN == 0
+        self.is_closed_by_waiters() || self.mutex.is_closed() && self.mode.load(Relaxed) & OPEN == 0
     }
 
     unsafe fn downgrade(&self, _node: &()) {

@@ -79,13 +79,14 @@ impl Wait {
     /// Whether the thread keeps other readers and writers out while it waits. An owner of the lock
     /// may have ended, and this thread may have its mark. So the lock must have no other owner.
     fn closes(&self) -> bool {
-        let may_close = match self.kind {
-            Kind::Exclusive => self.known().owner().is_none(),
-            Kind::Upgrade => true,
-            Kind::Shared | Kind::SharedRecursive | Kind::Upgradable => false,
-        };
         // SAFETY: as in `known`.
-        may_close && self.closable.is_some_and(|lock| unsafe { &*lock }.is_closed_by(self.mark))
+        self.closable.is_some_and(|lock| match (self.kind, unsafe { &*lock }) {
+            (Kind::Exclusive, lock) if self.known().owner().is_none() => {
+                lock.is_closed_by(self.mark) || lock.is_closed_by_waiters()
+            }
+            (Kind::Upgrade, lock) => lock.is_closed_by(self.mark),
+            _ => false,
+        })
     }
 }
 

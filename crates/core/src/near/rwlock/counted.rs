@@ -76,6 +76,6 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     #[inline(never)]
     pub(super) fn try_enter_counted(&self) -> bool {
         let by = Releaser::Anyone;
-        P::in_slow_path(|| self.spins_until_free() && self.enters_again(by))
+        P::in_slow_path(|| self.is_free_soon() && self.enters_again(by))
     }
 }

@@ -10,6 +10,10 @@
 //! has waited for `PATIENCE_NS` waits in the queue of the mutex, as a writer does. So its wait has
 //! the bound of the mutex (`near/mutex/releasing.rs`). When it has the mutex, it opens the lock for
 //! the readers that arrive, enters, and releases the mutex.
+//!
+//! If a reader has the mutex and writers wait for it, other readers wait too. They park on the word
+//! of the mutex. The writer that gets the mutex wakes them as above. If all writers give up, the
+//! last one wakes them.
 
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
@@ -31,7 +35,7 @@ pub(super) const AWAITED: u32 = 1 << 31;
 pub(super) const PARKED: u32 = 1 << 30;
 /// How many writers wait for the mutex, as far as they can be counted.
 pub(super) const WAITING: u32 = PARKED - ONE_WAITING;
-pub(super) const ONE_WAITING: u32 = 1 << 22;
+pub(super) const ONE_WAITING: u32 = 1 << 24;
 /// The number of counted readers.
 pub(super) const READERS: u32 = ONE_WAITING - 1;
 
@@ -112,7 +116,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         P::in_slow_path(|| {
             // The holder of the mutex may be a reader that is about to open or release it.
             let by = Releaser::Reader;
-            self.enters() || self.spins_until_free() && self.enters_again(by)
+            self.enters() || self.is_free_soon() && self.enters_again(by)
         })
     }
 
@@ -232,7 +236,7 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         if self.mutex.is_closed() {
             return !self.lets_in(line);
         }
-        self.has_waiting_writers() && self.mutex.is_open() && !line.may_hold_others()
+        self.is_closed_by_waiters() && !line.may_hold_others()
     }
 
     /// Whether writers wait for the mutex.
@@ -339,11 +343,11 @@ impl<P: RwLockPlatform> NearRwLock<P> {
                 return Err(why);
             }
             P::assert_may_sleep();
-            // No release wakes a thread that is parked while a reader has the mutex.
-            if self.mutex.is_open() || P::now_ns() >= until_ns {
+            if self.mutex.is_open() {
+                self.park_behind_writers(limit);
+            } else if P::now_ns() >= until_ns {
                 return self.enter_from_queue(by, purpose, limit);
-            }
-            if self.enters_after_park(by, until_ns) {
+            } else if self.enters_after_park(by, until_ns) {
                 return Ok(());
             }
             P::cpu_relax(turn);
@@ -351,12 +355,21 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         }
     }
 
-    /// Looks again and again. Returns whether the caller need no longer wait.
+    /// Looks again and again, and then yields the processor some times. Returns whether the caller
+    /// need no longer wait.
     pub(super) fn spins_until_free(&self) -> bool {
+        self.spins_for(LOOKS + (P::lines().size_hint().0 / LINES_PER_LOOK) as u32, YIELDS)
+    }
+
+    /// Whether the caller need no longer wait for a holder of the mutex who is about to release it.
+    pub(super) fn is_free_soon(&self) -> bool {
+        self.spins_for(LOOKS, 0)
+    }
+
+    fn spins_for(&self, looks: u32, yields: u32) -> bool {
         let mut spin = Spin::default();
         let mut stride_ns = STRIDE_NS / 8;
-        let looks = LOOKS + (P::lines().size_hint().0 / LINES_PER_LOOK) as u32;
-        for look in 0..looks + YIELDS {
+        for look in 0..looks + yields {
             if P::should_give_way(&mut spin) {
                 return false;
             }
@@ -371,6 +384,19 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             }
         }
         false
+    }
+
+    /// Parks on the word of the mutex while a reader has it and writers wait for it, within the
+    /// limit. The last of them wakes the caller, when it releases the mutex or gives up. (It may not
+    /// see that it has to. So the caller looks again after `SLICE_NS`.)
+    pub(super) fn park_behind_writers(&self, limit: &Limit<'_, P>) {
+        let is_behind = self.readers.fetch_or(PARKED, Relaxed) & WAITING != 0;
+        if let Some((word, _)) = self.mutex.open_word()
+            && is_behind
+        {
+            let slice = Slices::default().next(limit);
+            Self::sleep(self.mutex.word(), word, Self::next_look(&slice));
+        }
     }
 
     /// Parks on the word of the mutex, until a writer releases it, or until this time. (The release

@@ -1,11 +1,12 @@
 use std::boxed::Box;
 
 use super::mode::{BIASED, COUNTED_MODE, FENCED, MODE};
-use super::reading::WAITING;
+use super::reading::{PARKED, WAITING};
 use super::*;
 use crate::schedule::ThreadId;
 use crate::testing::{
-    HEAVIES, LIGHT_IS_FREE, LINES_LEFT, NOW_NS, OneThread, THREAD_ID, meanwhile, others_are_done,
+    HEAVIES, LIGHT_IS_FREE, LINES_LEFT, NOW_NS, OneThread, SLEEPS, THREAD_ID, UNPARKED, meanwhile,
+    others_are_done,
 };
 
 type Lock = NearRwLock<OneThread>;
@@ -394,7 +395,7 @@ fn with_waiting_writer(lock: &Lock, act: impl FnOnce()) {
     assert!(lock.begins_to_wait() && lock.has_waiting_writers());
     act();
     lock.ends_to_wait();
-    assert_eq!(lock.readers.load(Relaxed), before);
+    assert_eq!(lock.readers.load(Relaxed) & !PARKED, before);
 }
 
 #[test]
@@ -426,11 +427,46 @@ fn no_reader_enters_beside_one_that_has_the_mutex_while_a_writer_waits() {
     assert!(!lock.is_locked());
 }
 
+/// Otherwise these readers would wait for as long as the reader that has the mutex reads.
+#[test]
+fn the_last_writer_that_gives_up_wakes_readers_that_wait_behind_it() {
+    let lock = lock_in(COUNTED_MODE);
+    act_as(1);
+    assert!(read(&lock), "it gives the lock an id");
+    unread(&lock);
+    assert!(read(&lock) && lock.mutex.is_open());
+    let waits = |thread, act: &dyn Fn() -> Result<(), GaveUp>| {
+        act_as(thread);
+        UNPARKED.set(None);
+        assert_eq!(act(), Err(GaveUp::TimedOut));
+        UNPARKED.get().map(|(word, _)| word)
+    };
+    // SAFETY: nothing is acquired; also below.
+    let writes = || unsafe { lock.lock_within(&(), &Limit::until(0)) };
+    // SAFETY: as above.
+    let reads = || unsafe { lock.lock_shared_within(&(), &Limit::until(NOW_NS.get() + 1)) };
+    // SAFETY: as above.
+    let reads_upgradably = || unsafe { lock.lock_upgradable_within(&Limit::until(NOW_NS.get() + 1)) };
+    for act in [&reads as &dyn Fn() -> _, &reads_upgradably] {
+        with_waiting_writer(&lock, || {
+            let sleeps = SLEEPS.get();
+            assert_eq!(waits(2, act), None);
+            assert_eq!(SLEEPS.get(), sleeps + 1);
+            assert_eq!(waits(3, &writes), None, "another writer waits");
+        });
+        assert_eq!(waits(3, &writes), Some(core::ptr::from_ref(lock.mutex.word())));
+        assert_eq!(waits(3, &writes), None, "no reader waits");
+    }
+    act_as(1);
+    unread(&lock);
+    assert!(!lock.is_locked());
+}
+
 #[test]
 fn more_writers_wait_than_can_be_counted() {
     let lock = Lock::new();
-    let counted = (0..300).filter(|_| lock.begins_to_wait()).count();
-    assert_eq!((counted, lock.readers.load(Relaxed)), (255, WAITING));
+    let counted = (0..100).filter(|_| lock.begins_to_wait()).count();
+    assert_eq!((counted, lock.readers.load(Relaxed)), (63, WAITING));
     (0..counted).for_each(|_| lock.ends_to_wait());
     assert_eq!(lock.readers.load(Relaxed), 0);
 }

@@ -69,6 +69,9 @@ impl<P: RwLockPlatform> NearRwLock<P> {
         if is_noted {
             self.ends_to_wait();
         }
+        if result.is_err() && !self.has_waiting_writers() {
+            self.wake_parked();
+        }
         result?;
         // Ordering: SeqCst, for Dekker's pattern, with `enters_by_count` and `enters_fenced`: we
         // have the mutex before it, and read the count and the lines after it.
@@ -279,12 +282,12 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     }
 
     /// When the limit may be reached, at the earliest.
-    fn next_look(limit: &Limit<'_, P>) -> Option<u64> {
+    pub(super) fn next_look(limit: &Limit<'_, P>) -> Option<u64> {
         let look_ns = limit.cancellation.map(|_| P::now_ns().saturating_add(CANCELLABLE_NS));
         limit.until_ns.into_iter().chain(look_ns).min()
     }
 
-    fn sleep(word: &P::U32, expected: u32, until_ns: Option<u64>) {
+    pub(super) fn sleep(word: &P::U32, expected: u32, until_ns: Option<u64>) {
         match until_ns {
             Some(until_ns) => P::park_until(word, expected, until_ns),
             None => P::park(word, expected),
