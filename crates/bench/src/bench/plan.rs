@@ -100,7 +100,7 @@ impl Plan {
     pub fn for_gates(mut self) -> Self {
         for cell in self.cells.iter_mut().filter(|cell| gates::has_own(cell.mode, cell.point)) {
             let (window, rounds) = cell.own.unwrap_or((Duration::ZERO, usize::MAX));
-            cell.own = Some((window.max(gates::WINDOW), rounds));
+            cell.own = Some((window.max(gates::window(cell.point)), rounds));
         }
         self
     }
