@@ -22,10 +22,6 @@ use crate::schedule::Spin;
 /// upgradable reader waits although it could enter.
 const LONG_LOOKS: u32 = 4;
 const STRIDE_NS: u32 = 10;
-/// How often a thread that tries to read upgradably looks at a mutex that another thread is about
-/// to release, and pauses: for 70 ns. The value was chosen; no comparison with others is kept. At 0
-/// it may fail beside a reader. At a great value it waits for a thread without a processor.
-const LOOKS: u32 = 7;
 
 impl<P: RwLockPlatform> NearRwLock<P> {
     /// Acquires the lock as an upgradable reader, within the limit.
@@ -88,10 +84,10 @@ impl<P: RwLockPlatform> NearRwLock<P> {
             }
             // A reader that has the mutex may be about to note that, or to release it. Or another
             // thread takes the mutex over from it.
-            if self.mutex.is_closed() || turn > 0 && P::should_give_way(&mut spin) || turn == LOOKS {
+            if self.mutex.is_closed() || turn > 0 && P::should_give_way(&mut spin) || turn == YIELDS {
                 return false;
             }
-            NearMutex::<P>::pause(STRIDE_NS, &mut spin);
+            P::sched_yield();
         }
         false
     }
