@@ -168,9 +168,9 @@ guarded_rw! {
     /// Fairness: a writer that waits lets no new reader in beside those that read. It waits for its
     /// turn as it would wait for a [`Mutex`](crate::Mutex) whose sections are writes, and reads of
     /// one reader at a time. Then it waits for the longest read. A reader waits until no writer
-    /// waits or has the lock. If it has waited for 0.5 ms, it waits in turn with the writers, and at
-    /// once if one thread uses the lock again and again. It looks after 8 ms, and then less and less
-    /// often, whether it must still wait. At most 8,388,608 reads may exist at a time that are
+    /// waits or has the lock. If it has waited for 0.5 ms, it waits in turn with the writers, and
+    /// at once if one thread uses the lock again and again. It looks after 8 ms, and then less and
+    /// less often, whether it must still wait. At most 8,388,608 reads may exist at a time that are
     /// counted in the lock; one more ends the process.
     /// [`unlock_fair`](RwLockWriteGuard::unlock_fair) lets waiters in at once.
     ///

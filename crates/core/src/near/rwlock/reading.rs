@@ -387,8 +387,8 @@ impl<P: RwLockPlatform> NearRwLock<P> {
     }
 
     /// Parks on the word of the mutex while a reader has it and writers wait for it, within the
-    /// limit. The last of them wakes the caller, when it releases the mutex or gives up. (It may not
-    /// see that it has to. So the caller looks again after `SLICE_NS`.)
+    /// limit. The last of them wakes the caller, when it releases the mutex or gives up. (It may
+    /// not see that it has to. So the caller looks again after `SLICE_NS`.)
     pub(super) fn park_behind_writers(&self, limit: &Limit<'_, P>) {
         let is_behind = self.readers.fetch_or(PARKED, Relaxed) & WAITING != 0;
         if let Some((word, _)) = self.mutex.open_word()
