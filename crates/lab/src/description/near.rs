@@ -37,8 +37,8 @@ pub const ALGORITHMS: &[Description] = &[
     },
     Description {
         lock: "near-rwlock",
-        word: "32 bytes: `near-mutex`, the mode, the number of counted readers, the number of reads, an id, \
-               the time of the last revocation. Each thread has 64 bytes: the ids of seven locks that it \
+        word: "32 bytes: `near-mutex`, the mode, the numbers of counted readers and of waiting writers, the number \
+               of reads, an id, the time of the last revocation. Each thread has 64 bytes: the ids of seven locks that it \
                reads",
         waiters: "writers as `near-mutex`, and then for readers: a writer looks, and sleeps on the line of \
                   the reader. Readers look, and sleep on the word of the mutex; after 0.5 ms they wait as \
