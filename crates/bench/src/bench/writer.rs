@@ -62,7 +62,6 @@ mod tests {
     use super::*;
     use crate::bench::Failure;
     use crate::bench::sample::Sample;
-    use nearlock_collection::controls::BustedRw;
     use nearlock_collection::linux::rwsem::Rwsem;
     use nearlock_core::raw::{RawLock, RawTryLock};
     use nearlock_os::SpinThenYield;
@@ -115,6 +114,45 @@ mod tests {
         }
     }
 
+    /// A lock that does not see its readers. (`BustedRw` does not let the writer in as long as
+    /// readers take turns.)
+    #[derive(Default)]
+    struct Unread(Rwsem<Os>);
+
+    // SAFETY: writers exclude each other.
+    unsafe impl RawLock for Unread {
+        type Node = <Rwsem<Os> as RawLock>::Node;
+        unsafe fn lock(&self, node: &Self::Node) {
+            // SAFETY: by the caller's promise.
+            unsafe { self.0.lock(node) }
+        }
+        unsafe fn unlock(&self, node: &Self::Node) {
+            // SAFETY: by the caller's promise.
+            unsafe { self.0.unlock(node) }
+        }
+    }
+
+    // SAFETY: as above.
+    unsafe impl RawTryLock for Unread {
+        unsafe fn try_lock(&self, node: &Self::Node) -> bool {
+            // SAFETY: by the caller's promise.
+            unsafe { self.0.try_lock(node) }
+        }
+    }
+
+    // SAFETY: none: this is what the benchmark has to detect.
+    unsafe impl RawRwLock for Unread {
+        unsafe fn lock_shared(&self, _node: &Self::Node) {}
+        unsafe fn try_lock_shared(&self, _node: &Self::Node) -> bool {
+            true
+        }
+        unsafe fn unlock_shared(&self, _node: &Self::Node) {}
+        unsafe fn downgrade(&self, node: &Self::Node) {
+            // SAFETY: by the caller's promise.
+            unsafe { self.0.unlock(node) }
+        }
+    }
+
     fn run<L: RawRwLock>(section: WorkLength, window: Duration) -> Result<Sample, Failure> {
         /// The tests take turns, so that each has the machine for itself.
         static ALONE: Mutex<()> = Mutex::new(());
@@ -142,7 +180,7 @@ mod tests {
     fn readers_beside_the_writer_are_detected() {
         // On one CPU, a thread is preempted in a section.
         let section = WorkLength { ns: 0, turns: 200_000 };
-        let mut runs = (0..20).map(|_| run::<BustedRw<Os>>(section, Duration::from_millis(100)));
+        let mut runs = (0..20).map(|_| run::<Unread>(section, Duration::from_millis(100)));
         assert!(runs.any(|result| matches!(result, Err(Failure::TornReads { .. }))));
     }
 }
